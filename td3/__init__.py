@@ -1,0 +1,95 @@
+"""Twin Delayed DDPG: fifteen readable steps, a command line, exact and fast.
+
+Public names are few and listed one by one; each is imported when it is first used, so that
+`import td3` and `td3 --help` answer at once.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from td3.version import VERSION as __version__
+
+if TYPE_CHECKING:
+    from td3.agent import TD3, Agent, evaluate, load
+    from td3.config import Config
+    from td3.errors import (
+        ConfigError,
+        EnvironmentFailure,
+        RunError,
+        SpaceError,
+        TD3Error,
+        TrainingDiverged,
+    )
+    from td3.training import train
+    from td3.types import (
+        EpisodeEnded,
+        Evaluated,
+        Evaluation,
+        Event,
+        Finished,
+        Measured,
+        Saved,
+        Started,
+        Stepped,
+    )
+
+_HOMES = {
+    "td3.agent": ("TD3", "Agent", "evaluate", "load"),
+    "td3.config": ("Config",),
+    "td3.errors": (
+        "ConfigError",
+        "EnvironmentFailure",
+        "RunError",
+        "SpaceError",
+        "TD3Error",
+        "TrainingDiverged",
+    ),
+    "td3.training": ("train",),
+    "td3.types": (
+        "EpisodeEnded",
+        "Evaluated",
+        "Evaluation",
+        "Event",
+        "Finished",
+        "Measured",
+        "Saved",
+        "Started",
+        "Stepped",
+    ),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "TD3",
+    "Agent",
+    "Config",
+    "ConfigError",
+    "EnvironmentFailure",
+    "EpisodeEnded",
+    "Evaluated",
+    "Evaluation",
+    "Event",
+    "Finished",
+    "Measured",
+    "RunError",
+    "Saved",
+    "SpaceError",
+    "Started",
+    "Stepped",
+    "TD3Error",
+    "TrainingDiverged",
+    "__version__",
+    "evaluate",
+    "load",
+    "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME_OF:
+        return getattr(importlib.import_module(_HOME_OF[name]), name)
+    raise AttributeError(f"module 'td3' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

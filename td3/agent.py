@@ -1,0 +1,156 @@
+"""A trained policy in the environment's own units, and the short way: learn, predict, save, load."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+
+from td3 import seeding
+from td3.config import Config
+from td3.environments import ActionMap, ObservationMap, make_worlds
+from td3.environments.spaces import BadValue
+from td3.errors import ConfigError
+from td3.evaluation import play_episodes
+from td3.keeping import RunFolder
+from td3.learner.networks import Actor, Encoder
+from td3.learner.state import put_actor, put_tensors, read_tensors, tensors_of
+from td3.training import Session
+from td3.types import Evaluation, Float32s
+
+
+class Agent:
+    """An actor with what it needs to read observations and to speak in the environment's units."""
+
+    def __init__(
+        self, actor: Actor, observation: ObservationMap, action: ActionMap, config: Config, step: int
+    ) -> None:
+        self.actor, self.observation, self.action = actor, observation, action
+        self.config, self.step = config, step
+        self.trusted = True  # whether the environment that the config names may be imported
+        self._device = next(actor.parameters()).device
+
+    def act(self, observation: Any, chance: np.random.Generator | None = None) -> Any:
+        """The action; a batch of observations gives a batch of actions. With `chance`, exploration noise too."""
+        try:
+            rows, batch = self.observation.rows(observation)
+        except BadValue as problem:
+            raise ConfigError(f"{problem}.") from None
+        actions = self.policy(rows)
+        if chance is not None:
+            noise = chance.standard_normal(actions.shape, dtype=np.float32)
+            actions = np.clip(actions + self.config.exploration_noise * noise, -1, 1)
+        executed = self.action.to_env(actions)
+        return executed if batch else executed[0]
+
+    @torch.no_grad()
+    def policy(self, observations: Float32s) -> Float32s:
+        """The actor alone: float32 rows → actions in [−1, 1]."""
+        actions: Float32s = self.actor(torch.from_numpy(observations).to(self._device)).cpu().numpy()
+        return actions
+
+
+def load(run: str | Path, checkpoint: str | int = "last", env: Any = None, trust: bool = False) -> Agent:
+    """The agent of a run, from its last, its best or a numbered checkpoint.
+
+    Only data is read: no code that the run names is imported. An environment that lives in Python code
+    (`module:Id-v0`, a callable) is needed only to evaluate: pass it as `env`, or say `trust=True`.
+    """
+    folder = RunFolder(run)
+    chosen = folder.checkpoint(str(checkpoint))
+    data = folder.config_data()
+    config = Config.from_data(data if env is None else {**data, "env": env})
+    seen, done = folder.spaces()
+    observation, action = ObservationMap(seen), ActionMap(done)
+    actor = Actor(Encoder(observation.size), action.size, config.hidden)
+    put_actor(actor, chosen.networks)
+    agent = Agent(actor.requires_grad_(False), observation, action, config, chosen.step)
+    agent.trusted = trust or env is not None or ":" not in str(config.env)
+    return agent
+
+
+def evaluate(agent: "Agent | TD3", episodes: int = 10, seed: int = 0) -> Evaluation:
+    """Noise-free episodes, from starts that training never judged itself on."""
+    agent = agent.agent if isinstance(agent, TD3) else agent
+    env = agent.config.env
+    if not agent.trusted:
+        raise ConfigError(
+            f"env {env!r} lives in Python code, which is not imported just because a run names it: "
+            "pass the environment (env=…, --env) or say that you trust it (trust=True, --trust)."
+        )
+    if episodes < 1:
+        raise ConfigError(f"episodes must be at least 1; got {episodes}.")
+    worlds = make_worlds(env)
+    try:
+        sizes, trained = ((one.observation.size, one.action.size) for one in (worlds, agent))
+        if sizes != trained:
+            raise ConfigError(
+                f"env {env!r} has {sizes[0]} observations and {sizes[1]} actions; "
+                f"the agent was trained with {trained[0]} and {trained[1]}."
+            )
+        return play_episodes(
+            worlds, agent.policy, seeding.environment_seeds(seed, "judging environments", episodes)
+        )
+    finally:
+        worlds.close()
+
+
+class TD3:
+    """The short way: `TD3("Pendulum-v1", seed=0).learn(20_000).save("pendulum")`.
+
+    Every setting of `Config` is a keyword; evaluation while learning is off unless `eval_every` is given.
+    """
+
+    def __init__(self, env: Any, **settings: Any) -> None:
+        self.config = Config(env=env, **{"eval_every": 0, **settings})
+        self._session: Session | None = None
+        self._agent: Agent | None = None
+        self._start: Path | None = None  # networks to begin with, of a loaded agent
+        self._chance = seeding.generator(self.config.seed, "exploration")
+
+    def learn(self, steps: int) -> Self:
+        """Trains `steps` further steps. A loaded agent keeps its networks and begins a new memory."""
+        session = self._open(steps)
+        for _ in session.advance(session.step + steps):
+            pass
+        return self
+
+    def predict(self, observation: Any, deterministic: bool = True) -> tuple[Any, None]:
+        """The action, and None where other libraries return a recurrent state."""
+        return self.agent.act(observation, None if deterministic else self._chance), None
+
+    def save(self, path: str | Path) -> Self:
+        """Keeps config, versions and networks in a new folder, for `TD3.load`, `td3.load` and `td3 evaluate`."""
+        session = self._open(1)
+        config = replace(self.config, steps=max(1, session.step))
+        folder = RunFolder.create(path, config, session.worlds)
+        folder.save(tensors_of(session.learner), session.step, session.learner.updates, None)
+        return self
+
+    @classmethod
+    def load(cls, path: str | Path, env: Any = None, trust: bool = False) -> Self:
+        agent = load(path, env=env, trust=trust)
+        loaded = cls(**{**agent.config.to_data(), "env": agent.config.env})
+        loaded._agent, loaded._start = agent, RunFolder(path).checkpoint().networks
+        return loaded
+
+    @property
+    def agent(self) -> Agent:
+        if self._agent is None:
+            session = self._open(1)
+            worlds = session.worlds
+            self._agent = Agent(
+                session.learner.actor, worlds.observation, worlds.action, self.config, session.step
+            )
+        return self._agent
+
+    def _open(self, steps: int) -> Session:
+        if self._session is None:
+            if self._agent is not None and not self._agent.trusted:
+                raise ConfigError("A loaded agent needs its environment to learn: pass env=… or trust=True.")
+            self._session = Session(replace(self.config, steps=steps))
+            if self._start is not None:
+                put_tensors(self._session.learner, read_tensors(self._start))
+            self._agent = None
+        return self._session

@@ -1,0 +1,65 @@
+"""Plays the environments and hands out transitions: at random while warming up, then the actor with noise."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from td3.environments import Worlds
+from td3.types import Bools, Float32s, Transitions
+
+Policy = Callable[[Float32s], Float32s]  # (n, observation_size) → (n, action_size) in [−1, 1]
+
+
+class Played(NamedTuple):
+    """One tick: the rows to remember, and the episodes that ended with it."""
+
+    transitions: Transitions
+    ended: list[tuple[int, float, int]]  # environment, return, length
+
+
+class Collector:
+    def __init__(
+        self,
+        worlds: Worlds,
+        seeds: list[int],
+        chance: np.random.Generator,
+        warmup_steps: int,
+        exploration_noise: float,
+    ) -> None:
+        self.worlds, self.chance = worlds, chance
+        self.warmup_steps, self.exploration_noise = warmup_steps, exploration_noise
+        self.steps = 0  # transitions handed out so far
+        self.observation = worlds.reset(seeds)
+        self._returns = np.zeros(worlds.num_envs, np.float64)
+        self._lengths = np.zeros(worlds.num_envs, np.int64)
+
+    def play(self, policy: Policy) -> Played:
+        """One action in each environment."""
+        action = self._choose(policy)
+        tick = self.worlds.step(action)
+        rows = Transitions(self.observation, action, tick.reward, tick.next_observation, tick.terminated)
+        self.observation = tick.observation
+        self.steps += int(tick.valid.sum())
+        ended = self._tally(tick.reward, tick.valid, tick.terminated | tick.truncated)
+        return Played(_only(rows, tick.valid), ended)
+
+    def _choose(self, policy: Policy) -> Float32s:
+        shape = (self.worlds.num_envs, self.worlds.action.size)
+        if self.steps < self.warmup_steps:
+            return self.chance.uniform(-1, 1, shape).astype(np.float32)
+        noise = self.exploration_noise * self.chance.standard_normal(shape, dtype=np.float32)
+        return np.clip(policy(self.observation) + noise, -1, 1)
+
+    def _tally(self, reward: Float32s, valid: Bools, over: Bools) -> list[tuple[int, float, int]]:
+        self._returns += np.where(valid, reward, 0)
+        self._lengths += valid
+        ended = []
+        for env in np.flatnonzero(over & valid):
+            ended.append((int(env), float(self._returns[env]), int(self._lengths[env])))
+            self._returns[env] = self._lengths[env] = 0
+        return ended
+
+
+def _only(rows: Transitions, valid: Bools) -> Transitions:
+    return rows if valid.all() else Transitions(*(column[valid] for column in rows))

@@ -1,0 +1,102 @@
+"""From a name or a callable to environments that can be played: in this process, in workers, or ready-made."""
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+from gymnasium.vector import VectorEnv
+
+from td3.config import env_name
+from td3.environments.vector import VectorWorlds
+from td3.environments.workers import WorkerWorlds
+from td3.environments.worlds import LocalWorlds, Worlds, told
+from td3.errors import ConfigError, TD3Error, did_you_mean
+
+Made = gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]
+
+
+def make_worlds(
+    env: str | Callable[..., Any], num_envs: int = 1, workers: int = 0, timeout: float = 30.0
+) -> Worlds:
+    """`num_envs` environments behind one door; a callable may also make a whole `VectorEnv` at once."""
+    name = env_name(env)
+    make = maker(env)
+    if workers:
+        return WorkerWorlds(name, make, num_envs, workers, timeout)
+    first = made(name, make)
+    try:
+        if isinstance(first, VectorEnv):
+            if num_envs not in (1, first.num_envs):
+                raise ConfigError(
+                    f"num_envs must be left alone or {first.num_envs}, the size of the vector environment that "
+                    f"{name} makes; got {num_envs}."
+                )
+            return VectorWorlds(name, first, timeout)
+        return LocalWorlds(name, [first, *(_single(name, make) for _ in range(num_envs - 1))])
+    except TD3Error:
+        first.close()
+        raise
+
+
+def make_local(name: str, make: Callable[[], Any], first: int, count: int) -> LocalWorlds:
+    """The share of the environments that one worker process plays."""
+    return LocalWorlds(name, [_single(name, make) for _ in range(count)], first)
+
+
+def maker(env: str | Callable[..., Any]) -> Callable[[], Any]:
+    """A callable of no arguments, whatever the user named."""
+    if not isinstance(env, str):
+        return env
+    module_name, _, attribute = env.rpartition(":")
+    if module_name:
+        try:
+            module = importlib.import_module(module_name)
+        except ImportError as problem:
+            raise ConfigError(f"env {env!r} cannot be imported: {problem}.") from problem
+        if callable(found := getattr(module, attribute, None)):
+            return found  # type: ignore[no-any-return]
+    return _RegisteredMaker(env)
+
+
+class _RegisteredMaker:
+    """Makes a registered environment; the module of `module:Id-v0` is imported wherever this runs."""
+
+    def __init__(self, env_id: str) -> None:
+        self.env_id = env_id
+
+    def __call__(self) -> Any:
+        return gymnasium.make(self.env_id)
+
+
+def made(name: str, make: Callable[[], Any]) -> Made:
+    try:
+        env = make()
+    except TD3Error:
+        raise
+    except gymnasium.error.Error as problem:
+        base = name.rpartition(":")[2]
+        near = did_you_mean(base, gymnasium.registry)
+        near = "" if near.strip() and near.split()[-1].rstrip("?") in str(problem) else near
+        raise ConfigError(f"env {name!r} cannot be made: {_one_line(problem)}{near}") from problem
+    except Exception as problem:
+        raise ConfigError(f"env {name!r} cannot be made: {told(problem)}.") from problem
+    if not isinstance(env, gymnasium.Env | VectorEnv):
+        raise ConfigError(
+            f"env {name!r} must make a gymnasium.Env or a gymnasium.vector.VectorEnv; it made a "
+            f"{type(env).__module__}.{type(env).__qualname__}."
+        )
+    return env
+
+
+def _single(name: str, make: Callable[[], Any]) -> gymnasium.Env[Any, Any]:
+    env = made(name, make)
+    if isinstance(env, VectorEnv):
+        env.close()
+        raise ConfigError(f"env {name!r} makes a vector environment already: workers must be 0 with it.")
+    return env
+
+
+def _one_line(problem: BaseException) -> str:
+    text = " ".join(str(problem).split())
+    return text if text.endswith((".", "?", "!", "`")) else text + "."

@@ -1,0 +1,258 @@
+"""Spaces made plain: any observation becomes one float32 vector, any action one vector in [−1, 1]."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.spaces import Space
+from numpy.typing import NDArray
+
+from td3.errors import SpaceError
+from td3.types import Float32s
+
+WIDEST_HALF_RANGE = 1e6  # wider is no bound anybody meant: exploring it would be noise and nothing else
+
+
+class BadValue(ValueError):
+    """A value that does not fit its space; the message begins with the field's name."""
+
+
+class ActionMap:
+    """Between [−1, 1] and the environment's own units, per dimension.
+
+    Dimensions with low == high are no choice: the agent never sees them, the environment always gets them.
+    """
+
+    def __init__(self, space: Space[Any]) -> None:
+        low, high = _action_bounds(space)
+        self.space = space
+        self.shape, self.dtype = space.shape or (), space.dtype
+        self._low, self._high = low.reshape(-1), high.reshape(-1)
+        self._free = self._low < self._high
+        self._centre = (self._low + (self._high - self._low) / 2)[self._free]
+        self._half = ((self._high - self._low) / 2)[self._free]
+        self.size = int(self._free.sum())
+        self.constants = int((~self._free).sum())
+        if self.size == 0:
+            raise SpaceError(f"The action space {space} has low == high everywhere: there is nothing to learn.")
+
+    @property
+    def bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return self._low.reshape(self.shape), self._high.reshape(self.shape)
+
+    def to_env(self, actions: Float32s) -> NDArray[Any]:
+        """(n, size) in [−1, 1] → (n, *shape) in the environment's units and dtype, never out of bounds."""
+        whole = np.tile(self._low, (len(actions), 1))  # constants are in place already
+        whole[:, self._free] = self._centre + self._half * np.asarray(actions, np.float64)
+        inside = np.clip(whole, self._low, self._high).astype(self.dtype)
+        return inside.reshape(-1, *self.shape)
+
+
+def _action_bounds(space: Space[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    if not isinstance(space, spaces.Box):
+        raise SpaceError(
+            f"TD3 needs actions that are a Box of real numbers; this environment has {space} "
+            f"({type(space).__name__})."
+        )
+    if space.dtype is None or not np.issubdtype(space.dtype, np.floating):
+        raise SpaceError(f"TD3 needs real-valued actions; this environment's Box holds {space.dtype}: {space}.")
+    low, high = np.asarray(space.low, np.float64), np.asarray(space.high, np.float64)
+    if low.size == 0:
+        raise SpaceError(f"The action space {space} is empty: there is nothing to decide.")
+    advice = "wrap it in gymnasium.wrappers.RescaleAction or declare real bounds."
+    for wrong, what in (
+        (~(np.isfinite(low) & np.isfinite(high)), "has no finite bounds"),
+        (low > high, "has its bounds the wrong way round"),
+        (high / 2 - low / 2 > WIDEST_HALF_RANGE, f"is wider than {2 * WIDEST_HALF_RANGE:,.0f}"),
+    ):
+        if wrong.any():
+            where = tuple(int(i) for i in np.argwhere(wrong)[0])
+            raise SpaceError(
+                f"Action dimension {list(where)} {what}: [{low[where]:g}, {high[where]:g}]. "
+                f"TD3 explores the whole range, so {advice}"
+            )
+    return low, high
+
+
+class ObservationMap:
+    """Any observation → float32 (n, size), its parts one after the other; checks shape, type and finiteness.
+
+    This is also the seam for encoders: `parts` tells what each stretch of the vector was.
+    """
+
+    def __init__(self, space: Space[Any]) -> None:
+        self.space = space
+        self.parts: list[Part] = list(_parts(space, "observation", lambda whole: whole))
+        self.size = sum(part.size for part in self.parts)
+        if self.size == 0:
+            raise SpaceError(f"The observation space {space} is empty: there is nothing to see.")
+
+    def flatten(self, observations: Any, rows: int) -> Float32s:
+        """A batch as vector environments hand it over: a leading dimension of `rows` in every part."""
+        pieces = [part.flatten(observations, rows) for part in self.parts]
+        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=1)
+
+    def flatten_one(self, observation: Any) -> Float32s:
+        """One observation as `Env.step` returns it → (size,)."""
+        pieces = [part.flatten(observation, None)[0] for part in self.parts]
+        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+
+    def rows(self, observation: Any) -> tuple[Float32s, bool]:
+        """One observation or a batch of them → (n, size), and whether it was a batch."""
+        part = self.parts[0]
+        first = part.found(observation)
+        if first.ndim == len(part.shape) + 1:  # one more dimension in front than the space says
+            return self.flatten(observation, len(first)), True
+        return self.flatten_one(observation)[None], False
+
+
+class Part:
+    """One leaf of an observation space: where it is found, and how it becomes a stretch of the vector."""
+
+    def __init__(
+        self, name: str, take: Callable[[Any], Any], space: Space[Any], categories: int | None, start: int
+    ) -> None:
+        self.name, self.take, self.space = name, take, space
+        self.shape = space.shape or ()
+        self.dtype = np.dtype(space.dtype)
+        self.categories, self.start = categories, start  # of a Discrete; None for arrays
+        self.size = categories if categories is not None else int(np.prod(self.shape))
+
+    def flatten(self, observation: Any, rows: int | None) -> Float32s:
+        """(n, size); `rows` is None for a single observation."""
+        value = self.found(observation)
+        expected = self.shape if rows is None else (rows, *self.shape)
+        if value.shape != expected:
+            raise BadValue(f"{self.name} has shape {value.shape}, not {expected}")
+        if not np.can_cast(value.dtype, self.dtype, "same_kind"):
+            raise BadValue(f"{self.name} has dtype {value.dtype}, not {self.dtype}")
+        if self.categories is not None:
+            return self._one_hot(value.reshape(-1))
+        with np.errstate(over="ignore"):  # too large for float32 is told below
+            flat = value.astype(np.float32).reshape(1 if rows is None else rows, self.size)
+        finite = np.isfinite(flat)
+        if not finite.all():
+            row, index = (int(i) for i in np.argwhere(~finite)[0])
+            raise BadValue(f"{self.name} holds {flat[row, index]} at index {index}")
+        return flat
+
+    def found(self, observation: Any) -> NDArray[Any]:
+        try:
+            value = np.asarray(self.take(observation))
+        except (KeyError, IndexError, TypeError, ValueError) as problem:
+            raise BadValue(f"{self.name} is missing or malformed ({type(problem).__name__}: {problem})") from None
+        if value.dtype == object:
+            raise BadValue(f"{self.name} is no array of numbers ({type(self.take(observation)).__name__})")
+        return value
+
+    def _one_hot(self, value: NDArray[Any]) -> Float32s:
+        assert self.categories is not None
+        index = value - self.start
+        outside = (index < 0) | (index >= self.categories)
+        if outside.any():
+            last = self.start + self.categories - 1
+            raise BadValue(f"{self.name} is {value[outside][0]}, not from {self.start} to {last}")
+        return np.eye(self.categories, dtype=np.float32)[index]
+
+
+def _parts(space: Space[Any], name: str, take: Callable[[Any], Any]) -> Any:
+    """The leaves of a space, in its own order; a MultiDiscrete is one Discrete per entry."""
+    if isinstance(space, spaces.Dict):
+        for key, inner in space.spaces.items():
+            yield from _parts(inner, f"{name}[{key!r}]", _then(take, lambda whole, key=key: whole[key]))
+    elif isinstance(space, spaces.Tuple):
+        for place, inner in enumerate(space.spaces):
+            yield from _parts(inner, f"{name}[{place}]", _then(take, lambda whole, place=place: whole[place]))
+    elif isinstance(space, spaces.Discrete):
+        yield Part(name, take, space, int(space.n), int(space.start))
+    elif isinstance(space, spaces.MultiDiscrete):
+        starts = np.broadcast_to(space.start, space.nvec.shape)
+        for where in np.ndindex(space.nvec.shape):
+            entry = spaces.Discrete(int(space.nvec[where]), start=int(starts[where]))
+            pick = _then(take, lambda whole, where=where: np.asarray(whole)[(..., *where)])
+            yield Part(f"{name}{list(where)}", pick, entry, int(entry.n), int(entry.start))
+    elif isinstance(space, spaces.Box | spaces.MultiBinary) and _is_numeric(space):
+        yield Part(name, take, space, None, 0)
+    else:
+        raise SpaceError(
+            f"{name} is a {type(space).__name__}, which TD3 cannot read: {space}. "
+            "Box, Discrete, MultiDiscrete, MultiBinary, and Dict or Tuple of those are allowed."
+        )
+
+
+def _is_numeric(space: Space[Any]) -> bool:
+    return space.dtype is not None and np.dtype(space.dtype).kind in "fiub"
+
+
+def _then(first: Callable[[Any], Any], second: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda whole: second(first(whole))
+
+
+def describe_bounds(low: NDArray[np.float64], high: NDArray[np.float64]) -> str:
+    """'[-2, 2]' where all dimensions agree, else one pair per dimension."""
+    pairs = [f"[{a:g}, {b:g}]" for a, b in zip(low.reshape(-1), high.reshape(-1), strict=True)]
+    if len(set(pairs)) == 1:
+        return pairs[0]
+    return " ".join(pairs[:8]) + (f" … {len(pairs)} in all" if len(pairs) > 8 else "")
+
+
+def oddities(observation: ObservationMap, action: ActionMap) -> list[str]:
+    """What a user may not have meant, one sentence each."""
+    notes = []
+    for part in observation.parts:
+        if part.dtype == np.uint8 and len(part.shape) in (2, 3) and min(part.shape[:2]) > 7:
+            notes.append(f"{part.name} {part.shape} looks like an image: it is flattened into {part.size} numbers.")
+    if observation.size > 10_000:
+        notes.append(f"The observation is {observation.size:,} numbers long: the memory will be large.")
+    if action.constants:
+        notes.append(f"{action.constants} action dimensions have low == high: they are constants, not choices.")
+    if (np.diff(np.stack(action.bounds), axis=0) < 1e-3).any() and not action.constants:
+        notes.append("Some action range is narrower than 0.001: are the bounds in the unit you meant?")
+    return notes
+
+
+def space_to_data(space: Space[Any]) -> dict[str, Any]:
+    """Plain data for a run's `spaces.json`; bounds are kept where they matter, for actions."""
+    kind = type(space).__name__
+    if isinstance(space, spaces.Dict):
+        return {"type": kind, "spaces": {key: space_to_data(inner) for key, inner in space.spaces.items()}}
+    if isinstance(space, spaces.Tuple):
+        return {"type": kind, "spaces": [space_to_data(inner) for inner in space.spaces]}
+    if isinstance(space, spaces.Discrete):
+        return {"type": kind, "n": int(space.n), "start": int(space.start)}
+    if isinstance(space, spaces.MultiDiscrete):
+        start = np.broadcast_to(space.start, space.nvec.shape)
+        return {"type": kind, "nvec": space.nvec.tolist(), "start": start.tolist()}
+    if isinstance(space, spaces.MultiBinary):
+        return {"type": kind, "shape": list(space.shape)}
+    assert isinstance(space, spaces.Box)
+    bounds = {}
+    if np.isfinite(space.low).all() and np.isfinite(space.high).all():
+        bounds = {"low": space.low.tolist(), "high": space.high.tolist()}
+    return {"type": kind, "shape": list(space.shape), "dtype": np.dtype(space.dtype).name, **bounds}
+
+
+def space_from_data(data: Any) -> Space[Any]:
+    """The space that data describes; only these six kinds, only numbers."""
+    kind = data["type"]
+    if kind == "Dict":
+        return spaces.Dict({str(key): space_from_data(inner) for key, inner in data["spaces"].items()})
+    if kind == "Tuple":
+        return spaces.Tuple([space_from_data(inner) for inner in data["spaces"]])
+    if kind == "Discrete":
+        return spaces.Discrete(int(data["n"]), start=int(data["start"]))
+    if kind == "MultiDiscrete":
+        return spaces.MultiDiscrete(np.array(data["nvec"]), start=np.array(data["start"]))
+    if kind == "MultiBinary":
+        return spaces.MultiBinary(data["shape"])
+    if kind != "Box" or np.dtype(data["dtype"]).kind not in "fiub":
+        raise ValueError(f"{kind!r} is no space of numbers")
+    shape, dtype = tuple(data["shape"]), np.dtype(data["dtype"])
+    if "low" in data:
+        low, high = (np.array(data[side], dtype).reshape(shape) for side in ("low", "high"))
+        return spaces.Box(low, high, shape, dtype.type)
+    if dtype.kind == "f":
+        return spaces.Box(-np.inf, np.inf, shape, dtype.type)
+    low_value, high_value = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    return spaces.Box(low_value, high_value, shape, dtype.type)

@@ -1,0 +1,160 @@
+"""Ready-made Gymnasium vector environments, in each of the three autoreset modes.
+
+NEXT_STEP: the step after an end ignores the action and only resets, so its row is no transition.
+SAME_STEP: an ended row already shows the next episode; where the action led is in `info["final_obs"]`.
+DISABLED: nothing resets by itself, so the ended rows are reset here, by mask.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
+
+from td3.environments.spaces import ActionMap, BadValue, ObservationMap
+from td3.environments.worlds import check_flag, check_reward, told, unpack
+from td3.errors import EnvironmentFailure, SpaceError
+from td3.types import Bools, Float32s, Tick
+
+
+class VectorWorlds:
+    def __init__(self, name: str, envs: VectorEnv[Any, Any, Any], timeout: float) -> None:
+        self.name, self.envs, self.timeout = name, envs, timeout
+        self.num_envs = envs.num_envs
+        self.observation = ObservationMap(envs.single_observation_space)
+        self.action = ActionMap(envs.single_action_space)
+        self.mode = autoreset_mode(name, envs)
+        self._only_reset = np.zeros(self.num_envs, np.bool_)  # NEXT_STEP: rows that will ignore their action
+        self._steps = np.zeros(self.num_envs, np.int64)
+        self._asynchronous = isinstance(envs.unwrapped, AsyncVectorEnv)
+        if self._asynchronous:  # its own waiting has no end, and wrappers around it offer no way to ask for one
+            inner: Any = envs.unwrapped
+            inner.step_wait = partial(inner.step_wait, timeout=timeout)
+            inner.reset_wait = partial(inner.reset_wait, timeout=timeout)
+
+    def reset(self, seeds: Sequence[int]) -> Float32s:
+        self._only_reset[:] = False
+        return self._rows(self._call("reset", lambda: self.envs.reset(seed=list(seeds)))[0])
+
+    def step(self, actions: Float32s) -> Tick:
+        valid = ~self._only_reset
+        self._steps += valid
+        executed = self.action.to_env(actions)
+        observation, rewards, terminateds, truncateds, info = self._call("step", lambda: self._step(executed))
+        seen = self._rows(observation)
+        reward = np.asarray(self._each("reward", rewards, lambda _, r: check_reward(r)), np.float32)
+        terminated = np.asarray(self._each("terminated", terminateds, check_flag), np.bool_)
+        truncated = np.asarray(self._each("truncated", truncateds, check_flag), np.bool_)
+        ended = (terminated | truncated) & valid
+        led_to, look_at = seen, seen
+        if self.mode is AutoresetMode.NEXT_STEP:
+            self._only_reset = ended
+        elif self.mode is AutoresetMode.SAME_STEP and ended.any():
+            led_to = self._with_final(seen, info, ended)
+        elif self.mode is AutoresetMode.DISABLED and ended.any():
+            mask = {"reset_mask": ended.copy()}
+            fresh = self._call("reset", lambda: self.envs.reset(options=mask))[0]
+            look_at = np.where(ended[:, None], self._rows(fresh), seen)
+        return Tick(led_to, reward, terminated, truncated, valid, look_at)
+
+    def _step(self, actions: Any) -> Any:
+        answer = self.envs.step(actions)
+        unpack(answer)
+        return answer
+
+    def _with_final(self, seen: Float32s, info: dict[str, Any], ended: Bools) -> Float32s:
+        """The observations with those of ended rows replaced by where their last action led."""
+        if "final_obs" not in info:
+            raise EnvironmentFailure(
+                f"{self._who(ended)}: info has no 'final_obs' though an episode ended in SAME_STEP mode."
+            )
+        final, result = info["final_obs"], seen.copy()
+        for row in np.flatnonzero(ended):
+            # Gymnasium's own keep an object per environment; others a batch like the observation's.
+            one = final[row] if isinstance(final, np.ndarray) else _pick(final, row)
+            try:
+                result[row] = self.observation.flatten_one(one)
+            except BadValue as problem:
+                raise EnvironmentFailure(f"{self._who(row)}: final_obs: {problem}.") from None
+        return result
+
+    def _rows(self, observation: Any) -> Float32s:
+        try:
+            return self.observation.flatten(observation, self.num_envs)
+        except BadValue as problem:
+            raise EnvironmentFailure(f"{self._guilty(observation)}: {problem}.") from None
+
+    def _guilty(self, observation: Any) -> str:
+        """Which environment's part of a bad batch is the bad one, as far as it can be told."""
+        for row in range(self.num_envs):
+            try:
+                self.observation.flatten_one(_pick(observation, row))
+            except Exception:
+                return self._who(row)
+        return self._who(slice(None))
+
+    def _each(self, field: str, values: Any, check: Any) -> list[Any]:
+        if np.shape(values) != (self.num_envs,):
+            raise EnvironmentFailure(
+                f"{self._who(slice(None))}: {field} has shape {np.shape(values)}, not ({self.num_envs},)."
+            )
+        checked = []
+        for row, value in enumerate(values):
+            try:
+                checked.append(check(field, value))
+            except BadValue as problem:
+                raise EnvironmentFailure(f"{self._who(row)}: {problem}.") from None
+        return checked
+
+    def _call(self, call: str, function: Any) -> Any:
+        try:
+            return function()
+        except EnvironmentFailure:
+            raise
+        except TimeoutError:
+            raise EnvironmentFailure(
+                f"{self._who(slice(None))}: {call}() did not answer within {self.timeout:g} s."
+            ) from None
+        except BadValue as problem:
+            raise EnvironmentFailure(f"{self._who(slice(None))}: {problem}.") from None
+        except Exception as problem:
+            dead = self._dead()
+            which = dead if dead else slice(None)
+            raise EnvironmentFailure(f"{self._who(which)}: {call}() raised {told(problem)}.") from problem
+
+    def _dead(self) -> list[int]:
+        processes = getattr(self.envs, "processes", ())
+        return [row for row, process in enumerate(processes) if not process.is_alive()]
+
+    def _who(self, rows: Any) -> str:
+        chosen = np.arange(self.num_envs)[rows]
+        numbers = ", ".join(map(str, np.atleast_1d(chosen)[:4])) + (", …" if np.size(chosen) > 4 else "")
+        return f"Environment {numbers} ({self.name}), step {int(np.max(self._steps[rows]))}"
+
+    def close(self) -> None:
+        if self._asynchronous:
+            self.envs.close(terminate=True)  # a hung or dead worker would never answer a polite one
+        else:
+            self.envs.close()
+
+
+def autoreset_mode(name: str, envs: VectorEnv[Any, Any, Any]) -> AutoresetMode:
+    told_mode = envs.metadata.get("autoreset_mode")
+    try:
+        return AutoresetMode(told_mode)
+    except ValueError:
+        known = ", ".join(f"AutoresetMode.{mode.name}" for mode in AutoresetMode)
+        raise SpaceError(
+            f"The vector environment {name} must say in metadata['autoreset_mode'] how it resets "
+            f"({known}); it says {told_mode!r}."
+        ) from None
+
+
+def _pick(batch: Any, row: Any) -> Any:
+    """One environment's part of a batch, whatever it is nested in."""
+    if isinstance(batch, dict):
+        return {key: _pick(value, row) for key, value in batch.items()}
+    if isinstance(batch, tuple):
+        return tuple(_pick(value, row) for value in batch)
+    return batch[row]

@@ -1,0 +1,130 @@
+"""Environments in worker processes: the parent's side.
+
+Each worker is a fresh interpreter that runs `td3.environments.worker` and plays its share with
+`LocalWorlds`, so that processes give the same rows, bit for bit, as no processes. The parent never waits
+without a deadline and never without watching whether the worker is alive.
+"""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+import cloudpickle
+import numpy as np
+
+from td3.environments.spaces import ActionMap, ObservationMap
+from td3.environments.worlds import patience
+from td3.errors import EnvironmentFailure
+from td3.types import Float32s, Tick
+
+START_TIMEOUT = 120.0  # importing a simulator on a busy machine is slow, and happens once
+
+
+class WorkerWorlds:
+    def __init__(
+        self, name: str, make: Callable[[], Any], num_envs: int, workers: int, timeout: float
+    ) -> None:
+        self.name, self.num_envs, self.timeout = name, num_envs, timeout
+        shares = np.array_split(np.arange(num_envs), workers)
+        self._shares = [slice(int(share[0]), int(share[-1]) + 1) for share in shares]
+        self._ticks = 0
+        self._workers: list[_Worker] = []
+        try:
+            for share in self._shares:
+                self._workers.append(_Worker(name, make, share.start, share.stop - share.start))
+            spaces = self._answers("start", max(timeout, START_TIMEOUT))[0]
+            self.observation: ObservationMap = ObservationMap(spaces[0])
+            self.action: ActionMap = ActionMap(spaces[1])
+        except BaseException:
+            self.close()
+            raise
+
+    def reset(self, seeds: Sequence[int]) -> Float32s:
+        self._ask("reset", [list(seeds[share]) for share in self._shares])
+        return np.concatenate(self._answers("reset", self.timeout))
+
+    def step(self, actions: Float32s) -> Tick:
+        self._ticks += 1
+        self._ask("step", [actions[share] for share in self._shares])
+        ticks = self._answers("step", self.timeout)
+        return Tick(*(np.concatenate(column) for column in zip(*ticks, strict=True)))
+
+    def _ask(self, call: str, arguments: Sequence[Any]) -> None:
+        for worker, argument in zip(self._workers, arguments, strict=True):
+            with contextlib.suppress(OSError):  # a dead worker is reported when its answer is awaited
+                worker.connection.send((call, argument))
+
+    def _answers(self, call: str, timeout: float) -> list[Any]:
+        """One answer per worker, in order; the first failure ends the wait for the others."""
+        left = patience(timeout)
+        waiting = {worker.connection: worker for worker in self._workers}
+        answers: dict[_Worker, Any] = {}
+        while waiting:
+            ready = wait(list(waiting), left())
+            if not ready:
+                late = next(iter(waiting.values()))
+                raise EnvironmentFailure(f"{self._who(late)}: {call} did not answer within {timeout:g} s.")
+            for connection in ready:
+                worker = waiting.pop(connection)  # type: ignore[call-overload]
+                try:
+                    kind, answers[worker] = worker.connection.recv()
+                except (EOFError, OSError):
+                    raise EnvironmentFailure(f"{self._who(worker)}: its process {worker.ended()}.") from None
+                if kind == "failed":
+                    raise answers[worker]
+        return [answers[worker] for worker in self._workers]
+
+    def _who(self, worker: "_Worker") -> str:
+        numbers = range(worker.first, worker.first + worker.count)
+        plural = "s" if worker.count > 1 else ""
+        return f"Environment{plural} {', '.join(map(str, numbers))} ({self.name}), step {self._ticks}"
+
+    def close(self) -> None:
+        for worker in self._workers:
+            worker.stop()
+        self._workers = []
+
+
+class _Worker:
+    """One child process and the socket to it."""
+
+    def __init__(self, name: str, make: Callable[[], Any], first: int, count: int) -> None:
+        self.first, self.count = first, count
+        # The kernel's notice of a parent's end is about the thread that started the child: only the main
+        # thread is sure to live as long as the run.
+        tied = threading.current_thread() is threading.main_thread()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            arguments = (theirs.fileno(), os.getpid(), int(tied))
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "td3.environments.worker", *map(str, arguments)],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=2,  # what an environment prints must not end up in a command's answer
+            )
+        self.connection: Connection[Any, Any] = Connection(ours.detach())
+        # By value: the callable may live in a script's __main__ or be a lambda, and the worker imports neither.
+        self.connection.send_bytes(cloudpickle.dumps((sys.path, name, make, first, count)))
+
+    def ended(self) -> str:
+        try:
+            code = self.process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            return "closed its connection"
+        return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+
+    def stop(self) -> None:
+        """Politely, then not: the worker ends when its connection closes, and is killed when it does not."""
+        self.connection.close()
+        try:
+            self.process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()

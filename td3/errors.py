@@ -1,0 +1,34 @@
+"""What can go wrong in a user's hands, each kind one class; every message is one clear sentence."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class TD3Error(Exception):
+    """The parent of every error this package raises on purpose."""
+
+
+class ConfigError(TD3Error, ValueError):
+    """A setting, flag or argument that cannot be used."""
+
+
+class SpaceError(TD3Error, ValueError):
+    """An environment whose observations or actions TD3 cannot handle."""
+
+
+class EnvironmentFailure(TD3Error, RuntimeError):
+    """An environment that died, raised, hung or answered with nonsense while it was played."""
+
+
+class RunError(TD3Error, RuntimeError):
+    """A run folder that cannot be written or read."""
+
+
+class TrainingDiverged(TD3Error, ArithmeticError):
+    """Numbers stopped being numbers inside the networks."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """' Did you mean …?' for a near miss, else nothing."""
+    near = difflib.get_close_matches(word, list(known), n=1)
+    return f" Did you mean {near[0]}?" if near else ""

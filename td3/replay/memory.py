@@ -1,0 +1,54 @@
+"""The ring: one array per field, written at a moving head; when full, the oldest goes first."""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from td3.types import Batch, Transitions
+
+
+class Memory:
+    """Up to `capacity` transitions, float32 throughout, `terminated` one byte.
+
+    Pages of the arrays are taken from the system only when they are first written, so a short run with
+    a large capacity stays small.
+    """
+
+    def __init__(self, capacity: int, observation_size: int, action_size: int) -> None:
+        self.capacity = capacity
+        self.columns = Transitions(
+            observation=np.empty((capacity, observation_size), np.float32),
+            action=np.empty((capacity, action_size), np.float32),
+            reward=np.empty(capacity, np.float32),
+            next_observation=np.empty((capacity, observation_size), np.float32),
+            terminated=np.empty(capacity, np.bool_),
+        )
+        self.head = 0  # where the next row goes
+        self.size = 0  # rows written and not yet overwritten
+
+    def __len__(self) -> int:
+        return self.size
+
+    def add(self, rows: Transitions) -> None:
+        count = len(rows.reward)
+        places = (self.head + np.arange(count)) % self.capacity
+        for column, values in zip(self.columns, rows, strict=True):
+            assert values.shape == (count, *column.shape[1:]), (values.shape, column.shape)
+            column[places] = values
+        self.head = (self.head + count) % self.capacity
+        self.size = min(self.size + count, self.capacity)
+
+    def gather(self, rows: NDArray[np.int64]) -> Batch:
+        """Copies of these rows; whoever draws the row numbers owns the randomness."""
+        columns = self.columns
+        return Batch(
+            *(torch.from_numpy(column[rows]) for column in columns[:4]),
+            terminated=torch.from_numpy(columns.terminated[rows].astype(np.float32)),
+        )
+
+
+def bytes_per_transition(observation_size: int, action_size: int) -> int:
+    """What one remembered row costs; for HalfCheetah 165, about half of what float64 or a second copy needs."""
+    one = Memory(1, observation_size, action_size)
+    return sum(column.nbytes for column in one.columns)
+

@@ -1,0 +1,130 @@
+"""The named values that travel between the rooms: nothing here acts."""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Float32s = NDArray[np.float32]
+Bools = NDArray[np.bool_]
+
+
+class Tick(NamedTuple):
+    """What one action in each of n environments led to, every row already checked.
+
+    `next_observation` is where the action led, also at an episode's end; `observation` is what the
+    policy looks at next: the same, or the first observation of the next episode. A row that is not
+    `valid` was only a reset: no action was executed there, so it is no transition.
+    """
+
+    next_observation: Float32s  # (n, observation_size)
+    reward: Float32s  # (n,)
+    terminated: Bools  # (n,)
+    truncated: Bools  # (n,)
+    valid: Bools  # (n,)
+    observation: Float32s  # (n, observation_size)
+
+
+class Transitions(NamedTuple):
+    """Rows ready to be remembered; actions in [−1, 1], exactly what the environment executed."""
+
+    observation: Float32s  # (k, observation_size)
+    action: Float32s  # (k, action_size)
+    reward: Float32s  # (k,)
+    next_observation: Float32s  # (k, observation_size)
+    terminated: Bools  # (k,)
+
+
+class Batch(NamedTuple):
+    """Remembered transitions as the learner reads them; `terminated` is 0 or 1."""
+
+    observation: "Tensor"  # (B, observation_size)
+    action: "Tensor"  # (B, action_size)
+    reward: "Tensor"  # (B,)
+    next_observation: "Tensor"  # (B, observation_size)
+    terminated: "Tensor"  # (B,)
+
+
+class Update(NamedTuple):
+    """What happened in one update; `actor_loss` is None where the actor waited."""
+
+    next_action: "Tensor"  # (B, action_size)
+    next_q1: "Tensor"  # (B,)
+    next_q2: "Tensor"  # (B,)
+    target: "Tensor"  # (B,)
+    q1: "Tensor"  # (B,)
+    q2: "Tensor"  # (B,)
+    critic_loss: "Tensor"  # ()
+    actor_loss: "Tensor | None"  # ()
+
+
+class Evaluation(NamedTuple):
+    """Noise-free episodes in a world of their own."""
+
+    returns: tuple[float, ...]
+    lengths: tuple[int, ...]
+
+    @property
+    def episodes(self) -> int:
+        return len(self.returns)
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.returns))
+
+    @property
+    def std(self) -> float:
+        return float(np.std(self.returns))
+
+
+# ---- events of a run, in the order a `for` loop over `td3.train` meets them ----
+
+
+class Started(NamedTuple):
+    step: int
+    summary: dict[str, Any]  # what was found: spaces, bytes, engine, threads
+    notes: tuple[str, ...]  # what is odd, one sentence each
+
+
+class Stepped(NamedTuple):
+    """One tick is remembered and its updates are done: a quiet point, where leaving the loop is safe."""
+
+    step: int
+    updates: int
+
+
+class EpisodeEnded(NamedTuple):
+    step: int
+    env: int
+    episode_return: float
+    length: int
+
+
+class Measured(NamedTuple):
+    step: int
+    metrics: dict[str, float]
+
+
+class Evaluated(NamedTuple):
+    step: int
+    evaluation: Evaluation
+    best: bool  # better than every evaluation before
+
+
+class Saved(NamedTuple):
+    step: int
+    path: str
+
+
+class Finished(NamedTuple):
+    step: int
+    updates: int
+    seconds: float
+    best: float | None
+    last: float | None
+
+
+Event = Started | Stepped | EpisodeEnded | Measured | Evaluated | Saved | Finished
