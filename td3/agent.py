@@ -23,9 +23,7 @@ from td3.types import Evaluation, Float32s
 class Agent:
     """An actor with what it needs to read observations and to speak in the environment's units."""
 
-    def __init__(
-        self, actor: Actor, observation: ObservationMap, action: ActionMap, config: Config, step: int
-    ) -> None:
+    def __init__(self, actor: Actor, observation: ObservationMap, action: ActionMap, config: Config, step: int) -> None:
         self.actor, self.observation, self.action = actor, observation, action
         self.config, self.step = config, step
         self.trusted = True  # whether the environment that the config names may be imported
@@ -89,9 +87,7 @@ def evaluate(agent: "Agent | TD3", episodes: int = 10, seed: int = 0) -> Evaluat
                 f"env {env!r} has {sizes[0]} observations and {sizes[1]} actions; "
                 f"the agent was trained with {trained[0]} and {trained[1]}."
             )
-        return play_episodes(
-            worlds, agent.policy, seeding.environment_seeds(seed, "judging environments", episodes)
-        )
+        return play_episodes(worlds, agent.policy, seeding.environment_seeds(seed, "judging environments", episodes))
     finally:
         worlds.close()
 
@@ -140,9 +136,7 @@ class TD3:
         if self._agent is None:
             session = self._open(1)
             worlds = session.worlds
-            self._agent = Agent(
-                session.learner.actor, worlds.observation, worlds.action, self.config, session.step
-            )
+            self._agent = Agent(session.learner.actor, worlds.observation, worlds.action, self.config, session.step)
         return self._agent
 
     def _open(self, steps: int) -> Session:

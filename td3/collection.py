@@ -62,4 +62,4 @@ class Collector:
 
 
 def _only(rows: Transitions, valid: Bools) -> Transitions:
-    return rows if valid.all() else Transitions(*(column[valid] for column in rows))
+    return rows if valid.all() else Transitions._make(column[valid] for column in rows)

@@ -69,12 +69,8 @@ class Config:
         "Pendulum-v1",
         "the environment: a Gymnasium id, `module:Id-v0` or `module:callable`, or a callable that makes one",
     )
-    steps: int = setting(
-        1_000_000, "the run's goal, in environment steps summed over all environments", at_least=1
-    )
-    seed: int = setting(
-        0, "one number from which every random stream is spawned", at_least=0, at_most=2**63 - 1
-    )
+    steps: int = setting(1_000_000, "the run's goal, in environment steps summed over all environments", at_least=1)
+    seed: int = setting(0, "one number from which every random stream is spawned", at_least=0, at_most=2**63 - 1)
     preset: str = setting(
         "author",
         "published settings to start from: `author` (since 2019) or `paper` (2018)",
@@ -95,18 +91,14 @@ class Config:
         above=0,
         at_most=1,
     )
-    policy_delay: int = setting(
-        2, "critic updates per update of the actor and the targets", source=PAPER, at_least=1
-    )
+    policy_delay: int = setting(2, "critic updates per update of the actor and the targets", source=PAPER, at_least=1)
     target_noise: float = setting(
         0.2,
         "standard deviation of the noise on the target's action, in half action ranges",
         source=PAPER,
         at_least=0,
     )
-    noise_clip: float = setting(
-        0.5, "the most that noise may be, in half action ranges", source=PAPER, at_least=0
-    )
+    noise_clip: float = setting(0.5, "the most that noise may be, in half action ranges", source=PAPER, at_least=0)
     exploration_noise: float = setting(
         0.1,
         "standard deviation of the noise while playing, in half action ranges",
@@ -116,9 +108,7 @@ class Config:
     warmup_steps: int = setting(
         25_000, "steps played uniformly at random before the actor plays", source=AUTHOR, at_least=0
     )
-    batch_size: int = setting(
-        256, "remembered transitions per update", source=AUTHOR, at_least=1, at_most=1_000_000
-    )
+    batch_size: int = setting(256, "remembered transitions per update", source=AUTHOR, at_least=1, at_most=1_000_000)
     buffer_size: int = setting(
         1_000_000, "transitions the replay memory holds; the oldest goes first", source=PAPER, at_least=1
     )
@@ -149,12 +139,8 @@ class Config:
         None, "transitions before the first update (default: as many as warmup_steps)", at_least=0
     )
 
-    num_envs: int = setting(
-        1, "environments played side by side, feeding one memory", at_least=1, at_most=100_000
-    )
-    workers: int = setting(
-        0, "processes that play them; 0 plays them in this process", at_least=0, at_most=10_000
-    )
+    num_envs: int = setting(1, "environments played side by side, feeding one memory", at_least=1, at_most=100_000)
+    workers: int = setting(0, "processes that play them; 0 plays them in this process", at_least=0, at_most=10_000)
     worker_timeout: float = setting(
         30.0, "seconds a worker may take for one step or reset before it counts as hung", above=0
     )
@@ -170,9 +156,7 @@ class Config:
     )
     log_every: int = setting(250, "steps between two rows of training metrics", at_least=1)
 
-    engine: str = setting(
-        "auto", "who performs the update: `torch` is the readable page", choices=("auto", "torch")
-    )
+    engine: str = setting("auto", "who performs the update: `torch` is the readable page", choices=("auto", "torch"))
     device: str = setting("cpu", "where the networks live", choices=("cpu", "cuda"))
     threads: int = setting(
         0, "CPU threads of the update; 0 takes every core this process may use", at_least=0, at_most=1_024
@@ -184,10 +168,9 @@ class Config:
         preset = given.get("preset", SETTINGS["preset"].default)
         _check("preset", preset)
         known = {**PRESETS[preset], **task_settings(env), **given}
+        known.setdefault("update_after", known.get("warmup_steps", SETTINGS["warmup_steps"].default))
         for name, known_setting in SETTINGS.items():
             object.__setattr__(self, name, _check(name, known.get(name, known_setting.default)))
-        if self.update_after is None:
-            object.__setattr__(self, "update_after", self.warmup_steps)
         if self.workers > self.num_envs:
             raise ConfigError(f"workers must be at most num_envs, which is {self.num_envs}; got {self.workers}.")
 
@@ -248,7 +231,7 @@ def check_name(name: str) -> str:
 
 
 def type_words(name: str) -> str:
-    words = {
+    words: dict[Any, str] = {
         int: "a whole number",
         float: "a number",
         str: "a word",
@@ -270,8 +253,6 @@ def parse(name: str, text: str) -> Any:
 def _check(name: str, value: Any) -> Any:
     """The value in the field's own type, or a sentence that names field, value and range."""
     known = SETTINGS[name]
-    if value is None and known.default is None:
-        return None
     if name == "env":
         if (isinstance(value, str) and value) or callable(value):
             return value

@@ -131,9 +131,9 @@ class Session:
         if self._judge and (crossed(config.eval_every, before, step) or step >= goal):
             yield self._evaluate()
         best_now = self.judged is not None and self.judged == (step, self.best)
-        if crossed(config.checkpoint_every, before, step) or best_now or step >= goal:
-            if path := self._save():
-                yield Saved(step, path)
+        due = crossed(config.checkpoint_every, before, step) or best_now or step >= goal
+        if due and (path := self._save()):
+            yield Saved(step, path)
 
     def _measure(self) -> dict[str, float]:
         now, step, updates = time.perf_counter(), self.step, self.learner.updates
@@ -155,9 +155,7 @@ class Session:
     def _evaluate(self) -> Evaluated:
         assert self._judge is not None
         paused = time.perf_counter()
-        seeds = seeding.environment_seeds(
-            self.config.seed, "evaluation environments", self.config.eval_episodes
-        )
+        seeds = seeding.environment_seeds(self.config.seed, "evaluation environments", self.config.eval_episodes)
         evaluation = play_episodes(self._judge, self.learner.act, seeds)
         improved = self.best is None or evaluation.mean > self.best
         self.best = evaluation.mean if improved else self.best

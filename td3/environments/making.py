@@ -16,9 +16,7 @@ from td3.errors import ConfigError, TD3Error, did_you_mean
 Made = gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]
 
 
-def make_worlds(
-    env: str | Callable[..., Any], num_envs: int = 1, workers: int = 0, timeout: float = 30.0
-) -> Worlds:
+def make_worlds(env: str | Callable[..., Any], num_envs: int = 1, workers: int = 0, timeout: float = 30.0) -> Worlds:
     """`num_envs` environments behind one door; a callable may also make a whole `VectorEnv` at once."""
     name = env_name(env)
     make = maker(env)

@@ -1,6 +1,7 @@
 """Spaces made plain: any observation becomes one float32 vector, any action one vector in [−1, 1]."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -52,8 +53,7 @@ class ActionMap:
 def _action_bounds(space: Space[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     if not isinstance(space, spaces.Box):
         raise SpaceError(
-            f"TD3 needs actions that are a Box of real numbers; this environment has {space} "
-            f"({type(space).__name__})."
+            f"TD3 needs actions that are a Box of real numbers; this environment has {space} ({type(space).__name__})."
         )
     if space.dtype is None or not np.issubdtype(space.dtype, np.floating):
         raise SpaceError(f"TD3 needs real-valued actions; this environment's Box holds {space.dtype}: {space}.")
@@ -153,24 +153,25 @@ class Part:
         if outside.any():
             last = self.start + self.categories - 1
             raise BadValue(f"{self.name} is {value[outside][0]}, not from {self.start} to {last}")
-        return np.eye(self.categories, dtype=np.float32)[index]
+        row: Float32s = np.eye(self.categories, dtype=np.float32)[index]
+        return row
 
 
-def _parts(space: Space[Any], name: str, take: Callable[[Any], Any]) -> Any:
+def _parts(space: Space[Any], name: str, take: Callable[[Any], Any]) -> Iterator[Part]:
     """The leaves of a space, in its own order; a MultiDiscrete is one Discrete per entry."""
     if isinstance(space, spaces.Dict):
         for key, inner in space.spaces.items():
-            yield from _parts(inner, f"{name}[{key!r}]", _then(take, lambda whole, key=key: whole[key]))
+            yield from _parts(inner, f"{name}[{key!r}]", _then(take, itemgetter(key)))
     elif isinstance(space, spaces.Tuple):
         for place, inner in enumerate(space.spaces):
-            yield from _parts(inner, f"{name}[{place}]", _then(take, lambda whole, place=place: whole[place]))
+            yield from _parts(inner, f"{name}[{place}]", _then(take, itemgetter(place)))
     elif isinstance(space, spaces.Discrete):
         yield Part(name, take, space, int(space.n), int(space.start))
     elif isinstance(space, spaces.MultiDiscrete):
         starts = np.broadcast_to(space.start, space.nvec.shape)
         for where in np.ndindex(space.nvec.shape):
             entry = spaces.Discrete(int(space.nvec[where]), start=int(starts[where]))
-            pick = _then(take, lambda whole, where=where: np.asarray(whole)[(..., *where)])
+            pick = _then(_then(take, np.asarray), itemgetter((..., *where)))
             yield Part(f"{name}{list(where)}", pick, entry, int(entry.n), int(entry.start))
     elif isinstance(space, spaces.Box | spaces.MultiBinary) and _is_numeric(space):
         yield Part(name, take, space, None, 0)
@@ -199,10 +200,10 @@ def describe_bounds(low: NDArray[np.float64], high: NDArray[np.float64]) -> str:
 
 def oddities(observation: ObservationMap, action: ActionMap) -> list[str]:
     """What a user may not have meant, one sentence each."""
-    notes = []
+    notes: list[str] = []
     for part in observation.parts:
         if part.dtype == np.uint8 and len(part.shape) in (2, 3) and min(part.shape[:2]) > 7:
-            notes.append(f"{part.name} {part.shape} looks like an image: it is flattened into {part.size} numbers.")
+            notes += [f"{part.name} {part.shape} looks like an image: it is flattened into {part.size} numbers."]
     if observation.size > 10_000:
         notes.append(f"The observation is {observation.size:,} numbers long: the memory will be large.")
     if action.constants:

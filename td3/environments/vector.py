@@ -35,7 +35,7 @@ class VectorWorlds:
 
     def reset(self, seeds: Sequence[int]) -> Float32s:
         self._only_reset[:] = False
-        return self._rows(self._call("reset", lambda: self.envs.reset(seed=list(seeds)))[0])
+        return self._rows(self._call("reset", lambda: self._reset(seed=list(seeds)))[0])
 
     def step(self, actions: Float32s) -> Tick:
         valid = ~self._only_reset
@@ -54,9 +54,12 @@ class VectorWorlds:
             led_to = self._with_final(seen, info, ended)
         elif self.mode is AutoresetMode.DISABLED and ended.any():
             mask = {"reset_mask": ended.copy()}
-            fresh = self._call("reset", lambda: self.envs.reset(options=mask))[0]
+            fresh = self._call("reset", lambda: self._reset(options=mask))[0]
             look_at = np.where(ended[:, None], self._rows(fresh), seen)
         return Tick(led_to, reward, terminated, truncated, valid, look_at)
+
+    def _reset(self, **how: Any) -> Any:
+        return self.envs.reset(**how)
 
     def _step(self, actions: Any) -> Any:
         answer = self.envs.step(actions)

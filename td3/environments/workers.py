@@ -28,9 +28,7 @@ START_TIMEOUT = 120.0  # importing a simulator on a busy machine is slow, and ha
 
 
 class WorkerWorlds:
-    def __init__(
-        self, name: str, make: Callable[[], Any], num_envs: int, workers: int, timeout: float
-    ) -> None:
+    def __init__(self, name: str, make: Callable[[], Any], num_envs: int, workers: int, timeout: float) -> None:
         self.name, self.num_envs, self.timeout = name, num_envs, timeout
         shares = np.array_split(np.arange(num_envs), workers)
         self._shares = [slice(int(share[0]), int(share[-1]) + 1) for share in shares]

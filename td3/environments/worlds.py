@@ -31,7 +31,11 @@ class LocalWorlds:
     """Single environments stepped one after the other in this process; an ended one is reset at once."""
 
     def __init__(self, name: str, envs: Sequence[gymnasium.Env[Any, Any]], first: int = 0) -> None:
-        self.name, self.envs, self.first = name, envs, first  # `first`: the number of envs[0] in the whole run
+        self.name, self.envs, self.first = (
+            name,
+            envs,
+            first,
+        )  # `first`: the number of envs[0] in the whole run
         self.num_envs = len(envs)
         self.observation = ObservationMap(envs[0].observation_space)
         self.action = ActionMap(envs[0].action_space)

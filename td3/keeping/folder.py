@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from gymnasium.spaces import Space
 
 from td3.config import Config
 from td3.environments import Worlds
-from td3.environments.spaces import Space, space_from_data, space_to_data
+from td3.environments.spaces import space_from_data, space_to_data
 from td3.errors import ConfigError, RunError
 from td3.keeping.record import Record
 from td3.version import VERSION
@@ -58,10 +59,13 @@ class RunFolder:
                 raise ConfigError(f"run must be a new or empty folder; {str(run.path)!r} has something in it.")
             (run.path / "checkpoints").mkdir(parents=True)
             _write_json(run.path / "config.json", config.to_data())
-            _write_json(run.path / "spaces.json", {
-                "observation": space_to_data(worlds.observation.space),
-                "action": space_to_data(worlds.action.space),
-            })
+            _write_json(
+                run.path / "spaces.json",
+                {
+                    "observation": space_to_data(worlds.observation.space),
+                    "action": space_to_data(worlds.action.space),
+                },
+            )
             _write_json(run.path / "versions.json", versions())
         except OSError as problem:
             raise ConfigError(f"run {str(run.path)!r} cannot be written: {problem.strerror}.") from problem
@@ -101,9 +105,7 @@ class RunFolder:
         try:
             fresh.mkdir(parents=True)
             save_file(dict(tensors), fresh / kept.networks.name)
-            _write_json(
-                fresh / "state.json", {"format": FORMAT, "step": step, "updates": updates, "score": score}
-            )
+            _write_json(fresh / "state.json", {"format": FORMAT, "step": step, "updates": updates, "score": score})
             for file in (fresh / kept.networks.name, fresh / "state.json", fresh):
                 _sync(file)
             fresh.rename(final)

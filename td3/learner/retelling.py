@@ -1,0 +1,135 @@
+"""The same update told a second time: NumPy in float64, gradients and Adam written by hand.
+
+It shares no line with the page and uses no autograd, so that an error must be made twice to go unseen.
+`td3 selftest` and the tests hold every engine against it.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Layers = list[tuple[Array, Array]]  # (inputs, outputs) and (outputs,), layer by layer
+
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # Adam's usual numbers
+
+
+class Retelling:
+    def __init__(
+        self,
+        actor: Layers,
+        critics: list[Layers],
+        *,
+        gamma: float,
+        tau: float,
+        policy_delay: int,
+        target_noise: float,
+        noise_clip: float,
+        actor_lr: float,
+        critic_lr: float,
+    ) -> None:
+        self.actor, self.actor_target = copied(actor), copied(actor)
+        self.critics = [copied(critic) for critic in critics]
+        self.critic_targets = [copied(critic) for critic in critics]
+        self.gamma, self.tau, self.policy_delay = gamma, tau, policy_delay
+        self.target_noise, self.noise_clip = target_noise, noise_clip
+        self.actor_adam = HandAdam(self.actor, actor_lr)
+        self.critic_adams = [HandAdam(critic, critic_lr) for critic in self.critics]
+        self.count = 0
+
+    def update(self, s: Array, a: Array, r: Array, s2: Array, terminated: Array, noise: Array) -> None:
+        self.count += 1
+        rows = len(r)
+        played = np.tanh(forward(self.actor_target, s2)[-1])
+        shaken = np.clip(self.target_noise * noise, -self.noise_clip, self.noise_clip)
+        a2 = np.clip(played + shaken, -1.0, 1.0)
+        future = np.hstack([s2, a2])
+        judged = [forward(target, future)[-1][:, 0] for target in self.critic_targets]
+        y = np.array(
+            [r[i] + (0.0 if terminated[i] else self.gamma * min(judged[0][i], judged[1][i])) for i in range(rows)]
+        )
+
+        past = np.hstack([s, a])
+        for critic, adam in zip(self.critics, self.critic_adams, strict=True):
+            trace = forward(critic, past)
+            slope = 2.0 * (trace[-1] - y[:, None]) / rows  # of the mean of squares
+            gradients, _ = backward(critic, trace, slope)
+            adam.step(gradients)
+
+        if self.count % self.policy_delay:
+            return
+        trace = forward(self.actor, s)
+        action = np.tanh(trace[-1])
+        judged_trace = forward(self.critics[0], np.hstack([s, action]))
+        _, slope_in = backward(self.critics[0], judged_trace, np.full((rows, 1), -1.0 / rows))
+        slope_out = slope_in[:, s.shape[1] :] * (1.0 - action**2)  # through the action, then the tanh
+        gradients, _ = backward(self.actor, trace, slope_out)
+        self.actor_adam.step(gradients)
+        follow(self.actor_target, self.actor, self.tau)
+        for target, critic in zip(self.critic_targets, self.critics, strict=True):
+            follow(target, critic, self.tau)
+
+
+class HandAdam:
+    def __init__(self, layers: Layers, lr: float) -> None:
+        self.layers, self.lr, self.t = layers, lr, 0
+        self.m = [(np.zeros_like(w), np.zeros_like(b)) for w, b in layers]
+        self.v = [(np.zeros_like(w), np.zeros_like(b)) for w, b in layers]
+
+    def step(self, gradients: Layers) -> None:
+        self.t += 1
+        for weights, slopes, means, squares in zip(self.layers, gradients, self.m, self.v, strict=True):
+            for x, g, m, v in zip(weights, slopes, means, squares, strict=True):
+                m[...] = BETA1 * m + (1 - BETA1) * g
+                v[...] = BETA2 * v + (1 - BETA2) * g * g
+                unbiased = m / (1 - BETA1**self.t), v / (1 - BETA2**self.t)
+                x -= self.lr * unbiased[0] / (np.sqrt(unbiased[1]) + EPSILON)
+
+
+def forward(layers: Layers, x: Array) -> list[Array]:
+    """Input, every hidden activation, and the last layer's plain output."""
+    trace = [x]
+    for place, (w, b) in enumerate(layers):
+        x = x @ w + b
+        if place < len(layers) - 1:
+            x = np.where(x > 0, x, 0.0)
+        trace.append(x)
+    return trace
+
+
+def backward(layers: Layers, trace: list[Array], slope: Array) -> tuple[Layers, Array]:
+    """The loss's slope at the output → at every weight and bias, and at the input."""
+    gradients: Layers = []
+    for place in reversed(range(len(layers))):
+        w, _ = layers[place]
+        gradients.insert(0, (trace[place].T @ slope, slope.sum(axis=0)))
+        slope = slope @ w.T
+        if place > 0:
+            slope = slope * (trace[place] > 0)
+    return gradients, slope
+
+
+def follow(target: Layers, network: Layers, tau: float) -> None:
+    for (tw, tb), (w, b) in zip(target, network, strict=True):
+        tw[...] = tau * w + (1 - tau) * tw
+        tb[...] = tau * b + (1 - tau) * tb
+
+
+def copied(layers: Layers) -> Layers:
+    return [(w.astype(np.float64).copy(), b.astype(np.float64).copy()) for w, b in layers]
+
+
+def actor_layers(network: Any) -> Layers:
+    """The layers of the page's actor, as this file writes them."""
+    return [(_array(one.weight).T.copy(), _array(one.bias)) for one in network.layers if hasattr(one, "weight")]
+
+
+def critic_layers(network: Any, which: int) -> Layers:
+    """The layers of one of the page's twin critics."""
+    found = [one for one in network.layers if hasattr(one, "weight")]
+    return [(_array(one.weight[which]), _array(one.bias[which])[0]) for one in found]
+
+
+def _array(tensor: Any) -> Array:
+    return np.asarray(tensor.detach().cpu().numpy(), np.float64).copy()

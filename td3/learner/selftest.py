@@ -1,0 +1,86 @@
+"""Every engine's update against the float64 retelling: the largest difference after many updates.
+
+Three independent trials are run and the middle one counts: in float32 a number may fall on the other side of
+a ReLU's kink than in float64, which Adam then magnifies. That is rare with networks this small, and rounding;
+a mistake shows in every trial.
+"""
+
+import statistics
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from td3.config import Config
+from td3.learner import ENGINES
+from td3.learner.retelling import Layers, Retelling, actor_layers, critic_layers
+from td3.learner.td3 import Learner
+from td3.types import Batch
+
+UPDATES = 200
+OBSERVATIONS, ACTIONS, ROWS, HIDDEN = 7, 3, 24, (24, 20)
+TRIALS = 3
+LIMITS = {torch.float64: 1e-9, torch.float32: 1e-4}
+
+
+class Result(NamedTuple):
+    engine: str
+    precision: str
+    updates: int
+    error: float  # the largest, relative to the largest number of its tensor
+    limit: float
+
+    @property
+    def passed(self) -> bool:
+        return self.error <= self.limit
+
+
+def selftest(updates: int = UPDATES, seed: int = 0) -> Iterator[Result]:
+    for engine, kind in ENGINES.items():
+        for dtype, limit in LIMITS.items():
+            errors = [compare(kind, dtype, updates, TRIALS * seed + trial) for trial in range(TRIALS)]
+            error = statistics.median(errors)
+            yield Result(engine, str(dtype).removeprefix("torch."), updates, error, limit)
+
+
+def compare(kind: type[Learner], dtype: torch.dtype, updates: int, seed: int) -> float:
+    config = Config(hidden=HIDDEN, batch_size=ROWS, buffer_size=1)
+    learner = kind(OBSERVATIONS, ACTIONS, config, seed)
+    for network in (learner.actor, learner.actor_target, learner.critics, learner.critic_targets):
+        network.to(dtype)
+    retelling = Retelling(
+        actor_layers(learner.actor),
+        [critic_layers(learner.critics, which) for which in range(2)],
+        gamma=config.gamma,
+        tau=config.tau,
+        policy_delay=config.policy_delay,
+        target_noise=config.target_noise,
+        noise_clip=config.noise_clip,
+        actor_lr=config.actor_lr,
+        critic_lr=config.critic_lr,
+    )
+    chance = np.random.default_rng(seed)
+    for _ in range(updates):
+        s, s2 = chance.standard_normal((2, ROWS, OBSERVATIONS))
+        a = chance.uniform(-1, 1, (ROWS, ACTIONS))
+        r, terminated = chance.standard_normal(ROWS), (chance.random(ROWS) < 0.1).astype(np.float64)
+        noise = chance.standard_normal((ROWS, ACTIONS))
+        tensors = (torch.from_numpy(column).to(dtype) for column in (s, a, r, s2, terminated))
+        learner.update(Batch(*tensors), torch.from_numpy(noise).to(dtype))
+        retelling.update(s, a, r, s2, terminated, noise)
+    return max(
+        difference(actor_layers(learner.actor), retelling.actor),
+        difference(actor_layers(learner.actor_target), retelling.actor_target),
+        *(difference(critic_layers(learner.critics, k), retelling.critics[k]) for k in range(2)),
+        *(difference(critic_layers(learner.critic_targets, k), retelling.critic_targets[k]) for k in range(2)),
+    )
+
+
+def difference(ours: Layers, theirs: Layers) -> float:
+    """The largest difference of any number, relative to the largest of its tensor."""
+    return max(
+        float(np.abs(x - y).max() / np.abs(y).max())
+        for mine, other in zip(ours, theirs, strict=True)
+        for x, y in zip(mine, other, strict=True)
+    )

@@ -1,0 +1,96 @@
+"""`td3 check`: what an environment looks like to TD3, told before a long run is begun."""
+
+import time
+from typing import Any
+
+from td3 import seeding
+from td3.collection import Collector
+from td3.config import SETTINGS, Config, env_name, task_settings
+from td3.environments import make_worlds
+from td3.environments.spaces import describe_bounds, oddities
+from td3.replay import bytes_per_transition
+from td3.replay.room import available, human
+
+STEPS = 200
+
+
+def check_environment(config: Config) -> dict[str, Any]:
+    """Makes it, plays some random steps, and tells what was found; raises what training would raise."""
+    worlds = make_worlds(config.env)
+    try:
+        began = time.perf_counter()
+        seeds = seeding.environment_seeds(config.seed, "environments", worlds.num_envs)
+        collector = Collector(worlds, seeds, seeding.generator(config.seed, "exploration"), STEPS, 0.0)
+        rewards: list[float] = []
+        lengths: list[int] = []
+        while collector.steps < STEPS:
+            played = collector.play(lambda observation: observation)
+            rewards += played.transitions.reward.tolist()
+            lengths += [length for _, _, length in played.ended]
+        speed = collector.steps / (time.perf_counter() - began)
+        each = bytes_per_transition(worlds.observation.size, worlds.action.size)
+        room, _ = available()
+        notes = oddities(worlds.observation, worlds.action)
+        if room is not None and each * config.buffer_size > room:
+            notes.append(
+                f"A full memory of {config.buffer_size:,} transitions takes {human(each * config.buffer_size)}, "
+                f"more than the {human(room)} there is: choose a smaller --buffer-size."
+            )
+        if len(set(rewards)) == 1:
+            notes.append(f"Every reward of {STEPS} random steps was {rewards[0]:g}: is it that rare to earn one?")
+        return {
+            "env": env_name(config.env),
+            "trainable": True,
+            "num_envs": worlds.num_envs,
+            "observation": [
+                {"name": part.name, "shape": part.shape, "dtype": part.dtype.name, "numbers": part.size}
+                for part in worlds.observation.parts
+            ],
+            "observation_size": worlds.observation.size,
+            "action_shape": worlds.action.shape,
+            "action_size": worlds.action.size,
+            "action_bounds": describe_bounds(*worlds.action.bounds),
+            "bytes_per_transition": each,
+            "memory_bytes": each * config.buffer_size,
+            "buffer_size": config.buffer_size,
+            "random_steps": collector.steps,
+            "steps_per_second": speed,
+            "reward_range": [min(rewards), max(rewards)],
+            "episode_lengths": lengths,
+            "task_settings": dict(task_settings(config.env)),
+            "notes": notes,
+        }
+    finally:
+        worlds.close()
+
+
+def lines_of(found: dict[str, Any]) -> list[str]:
+    parts = [
+        f"{part['name']} {tuple(part['shape'])} {part['dtype']} → {part['numbers']} numbers"
+        for part in found["observation"]
+    ]
+    settings = ", ".join(f"{name} {value}" for name, value in found["task_settings"].items() if name in SETTINGS)
+    low, high = found["reward_range"]
+    ended = found["episode_lengths"]
+    episodes = f"{len(ended)} episodes ended, the longest after {max(ended)} steps" if ended else "no episode ended"
+    rows = [
+        ("", f"{found['env']}: TD3 can train on it."),
+        ("sees", "; ".join(parts[:6]) + (f"; … {len(parts)} parts" if len(parts) > 6 else "")),
+        (
+            "does",
+            f"{found['action_size']} numbers, shape {tuple(found['action_shape'])}, in {found['action_bounds']}",
+        ),
+        (
+            "memory",
+            f"{found['bytes_per_transition']:,} bytes per transition, {human(found['memory_bytes'])} when "
+            f"{found['buffer_size']:,} are kept",
+        ),
+        (
+            "played",
+            f"{found['random_steps']} random steps at {found['steps_per_second']:,.0f} per second; rewards from "
+            f"{low:g} to {high:g}; {episodes}",
+        ),
+        ("settings", settings and f"of its own: {settings}"),
+        *(("note", note) for note in found["notes"]),
+    ]
+    return [f"{title:>9}  {text}" if title else text for title, text in rows if text]

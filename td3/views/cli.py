@@ -1,0 +1,222 @@
+"""The command `td3`: flags become a Config, events become text, errors become one sentence and an exit code.
+
+Exit codes: 0 done, 1 the run failed, 2 bad input, 130 or 143 stopped by a signal after saving. Human text
+goes to stderr; with `--json`, exactly one JSON document goes to stdout. Nothing heavy is imported before a
+command needs it: `--help` answers at once.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from td3.config import PRESETS, SETTINGS, Config, parse, type_words
+from td3.errors import ConfigError, SpaceError, TD3Error, did_you_mean
+from td3.version import VERSION
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, but what it refuses becomes our one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ConfigError(message[0].upper() + message[1:] + f"; see {self.prog} --help.")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    try:
+        chosen = understand(list(sys.argv[1:] if arguments is None else arguments))
+        result: int = chosen.do(chosen)
+        return result
+    except (ConfigError, SpaceError) as problem:
+        say(f"td3: {problem}")
+        return 2
+    except TD3Error as problem:
+        say(f"td3: {problem}")
+        return 1
+    except KeyboardInterrupt:
+        say("td3: stopped.")
+        return 130
+    except BrokenPipeError:  # the reader of our answer has gone: nobody is left to tell
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def understand(words: list[str]) -> argparse.Namespace:
+    parser, commands = make_parser()
+    if words and not words[0].startswith("-") and words[0] not in commands:
+        known = ", ".join(commands)
+        raise ConfigError(f"{words[0]!r} is no command of td3.{did_you_mean(words[0], commands)} There are: {known}.")
+    chosen, unknown = parser.parse_known_args(words)
+    if unknown:
+        one = unknown[0].split("=")[0]
+        flags = commands[chosen.command]._option_string_actions
+        raise ConfigError(
+            f"{one} is no flag of td3 {chosen.command}.{did_you_mean(one, flags)}"
+            if one.startswith("-")
+            else f"td3 {chosen.command} takes no further word; got {one!r}."
+        )
+    return chosen
+
+
+def make_parser() -> tuple[Parser, dict[str, Parser]]:
+    parser = Parser(
+        prog="td3",
+        description="Trains continuous-control agents with Twin Delayed DDPG.",
+        epilog="Begin with: td3 train",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"td3 {VERSION}")
+    commands: dict[str, Parser] = {}
+    group = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
+
+    def command(name: str, do: Callable[[argparse.Namespace], int], words: str) -> Parser:
+        commands[name] = group.add_parser(name, help=words, description=words, allow_abbrev=False)
+        commands[name].set_defaults(do=do)
+        commands[name].add_argument("--json", action="store_true", help="one JSON document on stdout, for programs")
+        return commands[name]
+
+    train = command("train", run_train, "Train an agent and keep the run in a folder.")
+    train.add_argument("env", nargs="?", metavar="ENV", help=help_of("env"))
+    train.add_argument("--run", metavar="DIR", help="a new folder for the run (default: one under runs/)")
+    train.add_argument("--quiet", action="store_true", help="say only how it ended")
+    settings = train.add_argument_group("settings (a task or preset may choose another default)")
+    for name in SETTINGS:
+        if name != "env":
+            settings.add_argument(flag(name), dest=f"set_{name}", metavar=metavar(name), help=help_of(name))
+
+    evaluate = command("evaluate", run_evaluate, "Play a run's agent without noise and tell its returns.")
+    evaluate.add_argument("run", metavar="RUN", help="the run's folder")
+    evaluate.add_argument("--episodes", metavar="N", default="10", help="how many (default: 10)")
+    evaluate.add_argument("--seed", metavar="N", default="0", help="of the episodes' starts (default: 0)")
+    evaluate.add_argument("--checkpoint", metavar="WHICH", default="last", help="last (default), best, or a step")
+    evaluate.add_argument("--env", metavar="ENV", help="play this environment instead of the one the run names")
+    evaluate.add_argument("--trust", action="store_true", help="import the Python code the run's env names")
+
+    check = command("check", run_check, "Say whether TD3 can train on an environment, and what it will see.")
+    check.add_argument("env", metavar="ENV", help=help_of("env"))
+
+    command("selftest", run_selftest, "Compare every engine's update with an independent float64 retelling.")
+    return parser, commands
+
+
+def flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def metavar(name: str) -> str:
+    known = SETTINGS[name]
+    if known.choices:
+        return "|".join(known.choices)
+    return {"hidden": "N,N"}.get(name, "X" if type_words(name) == "a number" else "N")
+
+
+def help_of(name: str) -> str:
+    """Meaning, range and default, from the setting's own home."""
+    known = SETTINGS[name]
+    default = ",".join(map(str, known.default)) if isinstance(known.default, tuple) else known.default
+    other = {preset: values[name] for preset, values in PRESETS.items() if name in values}
+    told = [known.allowed if not known.choices else ""]
+    told += [f"default {default}" if default is not None else ""]
+    told += [f"{preset}: {','.join(map(str, v)) if isinstance(v, tuple) else v}" for preset, v in other.items()]
+    return f"{known.meaning} [{'; '.join(one for one in told if one)}]".replace(" []", "").replace("%", "%%")
+
+
+def run_train(chosen: argparse.Namespace) -> int:
+    given = {name: getattr(chosen, f"set_{name}") for name in SETTINGS if name != "env"}
+    values = {name: parse(name, text) for name, text in given.items() if text is not None}
+    if chosen.env is not None:
+        values["env"] = chosen.env
+    config = Config(**values)
+    find_local_modules()
+    from td3.views.training import watch_training
+
+    return watch_training(config, chosen.run, quiet=chosen.quiet, as_json=chosen.json)
+
+
+def run_evaluate(chosen: argparse.Namespace) -> int:
+    episodes = whole_number("--episodes", chosen.episodes, at_least=1)
+    seed = whole_number("--seed", chosen.seed, at_least=0)
+    find_local_modules()
+    from td3.agent import evaluate, load
+    from td3.config import env_name
+    from td3.training import use_threads
+
+    use_threads(1)  # one observation at a time gives two threads nothing to share
+    agent = load(chosen.run, chosen.checkpoint, chosen.env, chosen.trust)
+    judged = evaluate(agent, episodes, seed)
+    name = env_name(agent.config.env)
+    if chosen.json:
+        answer(
+            {
+                "env": name,
+                "step": agent.step,
+                "episodes": judged.episodes,
+                "mean": judged.mean,
+                "std": judged.std,
+                "returns": judged.returns,
+            }
+        )
+    else:
+        say(
+            f"{name} after {agent.step:,} steps, {judged.episodes} episodes without noise: "
+            f"{judged.mean:.1f} ± {judged.std:.1f} (lowest {min(judged.returns):.1f}, "
+            f"highest {max(judged.returns):.1f})."
+        )
+    return 0
+
+
+def run_check(chosen: argparse.Namespace) -> int:
+    find_local_modules()
+    from td3.views.checking import check_environment, lines_of
+
+    found = check_environment(Config(env=chosen.env))
+    if chosen.json:
+        answer(found)
+    else:
+        say("\n".join(lines_of(found)))
+    return 0
+
+
+def run_selftest(chosen: argparse.Namespace) -> int:
+    from td3.learner.selftest import selftest
+
+    results = []
+    for result in selftest():
+        results.append(result)
+        if not chosen.json:
+            say(
+                f"{'ok  ' if result.passed else 'FAIL'} {result.engine} {result.precision}: after {result.updates} "
+                f"updates the largest relative error is {result.error:.1e} (at most {result.limit:.0e} allowed)."
+            )
+    if chosen.json:
+        answer([{**result._asdict(), "passed": result.passed} for result in results])
+    return 0 if all(result.passed for result in results) else 1
+
+
+def whole_number(name: str, text: str, at_least: int) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = at_least - 1
+    if number < at_least:
+        raise ConfigError(f"{name} must be a whole number, at least {at_least}; got {text!r}.")
+    return number
+
+
+def find_local_modules() -> None:
+    """`module:Env` is found beside where the command was typed, as `python -m` would find it."""
+    here = str(Path.cwd())
+    if "" not in sys.path and here not in sys.path:
+        sys.path.insert(0, here)
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def answer(data: Any) -> None:
+    import msgspec
+
+    print(msgspec.json.encode(data).decode(), flush=True)

@@ -1,0 +1,188 @@
+"""Two ways to show a run's events in a terminal: a live panel, and plain lines where nobody is looking."""
+
+import itertools
+import sys
+import time
+from collections import deque
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from td3.config import Config, env_name
+from td3.types import EpisodeEnded, Evaluated, Event, Measured, Started
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+class View(Protocol):
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+    def show(self, event: Event) -> None: ...
+
+
+class PlainView:
+    """A few lines in all: how it began, each evaluation, or every tenth of the way where there is none."""
+
+    def __init__(self, config: Config, folder: Path, quiet: bool) -> None:
+        self.config, self.folder, self.quiet = config, folder, quiet
+        self._tenth = 0
+        self._began = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def show(self, event: Event) -> None:
+        if self.quiet:
+            return
+        if isinstance(event, Started):
+            for line in beginning(self.config, event, self.folder):
+                print(line, file=sys.stderr, flush=True)
+        elif isinstance(event, Evaluated):
+            self._line(event.step, f"return {event.evaluation.mean:9.1f} ± {event.evaluation.std:.1f}")
+        elif isinstance(event, Measured) and not self.config.eval_every:
+            tenth = 10 * event.step // self.config.steps
+            if tenth > self._tenth:
+                self._tenth = tenth
+                self._line(event.step, f"{event.metrics['time/steps_per_second']:,.0f} steps/s")
+
+    def _line(self, step: int, text: str) -> None:
+        width = len(f"{self.config.steps:,}")
+        elapsed = clock(time.monotonic() - self._began)
+        print(f"step {step:>{width},}  {text}  ({elapsed})", file=sys.stderr, flush=True)
+
+
+class LiveView:
+    """Progress, time left, returns, losses, values and speed, redrawn four times a second."""
+
+    def __init__(self, config: Config, folder: Path) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self.config, self.folder = config, folder
+        self.step = 0
+        self.metrics: dict[str, float] = {}
+        self.returns: deque[float] = deque(maxlen=20)
+        self.episodes = 0
+        self.evaluations: list[float] = []
+        self._began = time.monotonic()
+        self._live = Live(
+            console=Console(stderr=True), get_renderable=self._panel, refresh_per_second=4, transient=False
+        )
+
+    def __enter__(self) -> Self:
+        self._live.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.__exit__(kind, problem, trace)
+
+    def show(self, event: Event) -> None:
+        self.step = event.step
+        if isinstance(event, Started):
+            for line in beginning(self.config, event, self.folder):
+                self._live.console.print(line, highlight=False, soft_wrap=True)
+        elif isinstance(event, EpisodeEnded):
+            self.episodes += 1
+            self.returns.append(event.episode_return)
+        elif isinstance(event, Measured):
+            self.metrics = event.metrics
+        elif isinstance(event, Evaluated):
+            self.evaluations.append(event.evaluation.mean)
+
+    def _panel(self) -> "RenderableType":
+        from rich.console import Group
+        from rich.panel import Panel
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+
+        goal = self.config.steps
+        table = Table.grid(padding=(0, 3), expand=False)
+        for row in self._rows():
+            table.add_row(*(f"[dim]{name}[/] {value}" for name, value in row))
+        bar = ProgressBar(total=goal, completed=min(self.step, goal))
+        parts: list[Any] = [bar, table]
+        if len(self.evaluations) > 1:
+            parts.append(f"[dim]evaluations[/] {sparkline(self.evaluations, 60)}")
+        title = f"{env_name(self.config.env)} · seed {self.config.seed} · {self._phase()}"
+        return Panel(Group(*parts), title=title, title_align="left", border_style="cyan")
+
+    def _phase(self) -> str:
+        return "warming up" if self.step < self.config.warmup_steps else "learning"
+
+    def _rows(self) -> list[list[tuple[str, str]]]:
+        metrics = self.metrics
+        speed = metrics.get("time/steps_per_second", 0.0)
+        elapsed = time.monotonic() - self._began
+        learning = self._phase() == "learning" and speed > 0 and "train/critic_loss" in metrics
+        left = clock((self.config.steps - self.step) / speed) if learning else "…"
+        mean = sum(self.returns) / len(self.returns) if self.returns else None
+        last = self.evaluations[-1] if self.evaluations else None
+        best = max(self.evaluations) if self.evaluations else None
+
+        def of(name: str) -> str:
+            return number(metrics.get(name))
+
+        return [
+            [("step", f"{self.step:,} of {self.config.steps:,}"), ("time", clock(elapsed)), ("left", left)],
+            [
+                ("return", f"{number(mean)} (last {len(self.returns)} of {self.episodes:,} episodes)"),
+                ("evaluated", number(last)),
+                ("best", number(best)),
+            ],
+            [
+                ("critic loss", of("train/critic_loss")),
+                ("actor loss", of("train/actor_loss")),
+                ("speed", f"{speed:,.0f} steps/s"),
+            ],
+            [
+                ("Q1", of("train/q1_mean")),
+                ("Q2", of("train/q2_mean")),
+                ("target", of("train/target_mean")),
+            ],
+        ]
+
+
+def beginning(config: Config, started: Started, folder: Path) -> list[str]:
+    """What is about to happen, in two lines, and what is odd about it."""
+    found = started.summary
+    several = f"{found['num_envs']} × " if found["num_envs"] > 1 else ""
+    where = f" in {found['workers']} processes" if found["workers"] else ""
+    threads = f"{found['threads']} thread{'s' if found['threads'] > 1 else ''}"
+    return [
+        f"Training {several}{found['env']}{where} for {config.steps:,} steps, seed {config.seed}, "
+        f"preset {config.preset}: {found['observation_size']} observations, {found['action_size']} actions in "
+        f"{found['action_bounds']}.",
+        f"Memory {found['memory']} ({found['bytes_per_transition']:,} bytes each); engine {found['engine']} on "
+        f"{found['device']}, {threads}; run in {folder}",
+        *(f"Note: {note}" for note in started.notes),
+    ]
+
+
+def number(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.3f}"
+
+
+def sparkline(values: list[float], width: int) -> str:
+    """Eight heights of block; many values are averaged into `width` columns."""
+    if len(values) > width:
+        edges = [round(place * len(values) / width) for place in range(width + 1)]
+        values = [sum(values[a:b]) / (b - a) for a, b in itertools.pairwise(edges)]
+    low, high = min(values), max(values)
+    return "".join("▁▂▃▄▅▆▇█"[min(7, int(8 * (value - low) / ((high - low) or 1)))] for value in values)
+
+
+def clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02d} min"
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

@@ -1,0 +1,92 @@
+"""`td3 train`: follows a run's events, shows them, and leaves well when told to stop."""
+
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from td3.config import Config, env_name
+from td3.training import train
+from td3.types import Event, Finished, Started
+from td3.views.cli import answer, say
+from td3.views.terminal import LiveView, PlainView, View, clock
+
+
+def watch_training(config: Config, run: str | None, *, quiet: bool, as_json: bool) -> int:
+    folder = Path(run) if run else new_folder(config)
+    live = sys.stdout.isatty() and sys.stderr.isatty() and not quiet and not as_json
+    view: View = LiveView(config, folder) if live else PlainView(config, folder, quiet=quiet or as_json)
+    events = train(config, folder)
+    started = finished = None
+    with Stop() as stop:
+        last: Event | None = None
+        try:
+            with view:
+                for event in events:
+                    view.show(event)
+                    started = event if isinstance(event, Started) else started
+                    finished = event if isinstance(event, Finished) else finished
+                    last = event
+                    if stop.signal:
+                        break
+        finally:
+            events.close()  # type: ignore[attr-defined]  # a generator: saves if it was left early
+    step = last.step if last else 0
+    if finished is None:
+        say(f"Stopped at step {step:,}; the networks are kept in {folder}. Judge them: td3 evaluate {folder}")
+        return 128 + (stop.signal or signal.SIGINT)
+    if as_json:
+        answer({"run": str(folder), "env": env_name(config.env), **finished._asdict()})
+    else:
+        say(ending(finished, folder, config))
+    return 0
+
+
+def ending(finished: Finished, folder: Path, config: Config) -> str:
+    score = ""
+    if finished.last is not None and finished.best is not None:
+        score = (
+            f" Mean return over {config.eval_episodes} episodes without noise: {finished.last:.1f} "
+            f"(best {finished.best:.1f})."
+        )
+    return (
+        f"Done: {finished.step:,} steps and {finished.updates:,} updates in {clock(finished.seconds)}.{score}\n"
+        f"The run is in {folder}\n"
+        f"Next: td3 evaluate {folder} --episodes 20\n"
+        f"      td3 check HalfCheetah-v5"
+    )
+
+
+class Stop:
+    """Ctrl-C and TERM asked for politely: the first ends the loop at its next quiet point, the second at once."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> "Stop":
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._asked)
+        return self
+
+    def _asked(self, number: int, _frame: FrameType | None) -> None:
+        if self.signal is not None:
+            raise KeyboardInterrupt
+        self.signal = number
+        say("\nStopping after this step; once more leaves at once.")
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+
+def new_folder(config: Config) -> Path:
+    """runs/Pendulum-v1-seed0-20260131-235959, with a number behind it if that is taken."""
+    name = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in env_name(config.env))
+    base = Path("runs") / f"{name}-seed{config.seed}-{time.strftime('%Y%m%d-%H%M%S')}"
+    folder, number = base, 2
+    while folder.exists():
+        folder, number = base.with_name(f"{base.name}-{number}"), number + 1
+    return folder
