@@ -155,7 +155,9 @@ class Session:
     def _evaluate(self) -> Evaluated:
         assert self._judge is not None
         paused = time.perf_counter()
-        seeds = seeding.environment_seeds(self.config.seed, "evaluation environments", self.config.eval_episodes)
+        # Fresh starts each time, known from the step alone: no score is tuned to its starts, none depends on others.
+        config = self.config
+        seeds = seeding.environment_seeds(config.seed, "evaluation environments", config.eval_episodes, self.step)
         evaluation = play_episodes(self._judge, self.learner.act, seeds)
         improved = self.best is None or evaluation.mean > self.best
         self.best = evaluation.mean if improved else self.best

@@ -74,8 +74,7 @@ def made(name: str, make: Callable[[], Any]) -> Made:
         raise
     except gymnasium.error.Error as problem:
         base = name.rpartition(":")[2]
-        near = did_you_mean(base, gymnasium.registry)
-        near = "" if near.strip() and near.split()[-1].rstrip("?") in str(problem) else near
+        near = "" if "Did you mean" in str(problem) else did_you_mean(base, gymnasium.registry)
         raise ConfigError(f"env {name!r} cannot be made: {_one_line(problem)}{near}") from problem
     except Exception as problem:
         raise ConfigError(f"env {name!r} cannot be made: {told(problem)}.") from problem

@@ -5,8 +5,8 @@ SAME_STEP: an ended row already shows the next episode; where the action led is 
 DISABLED: nothing resets by itself, so the ended rows are reset here, by mask.
 """
 
-from collections.abc import Sequence
-from functools import partial
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,8 +30,8 @@ class VectorWorlds:
         self._asynchronous = isinstance(envs.unwrapped, AsyncVectorEnv)
         if self._asynchronous:  # its own waiting has no end, and wrappers around it offer no way to ask for one
             inner: Any = envs.unwrapped
-            inner.step_wait = partial(inner.step_wait, timeout=timeout)
-            inner.reset_wait = partial(inner.reset_wait, timeout=timeout)
+            inner.step_wait = _waiting(inner.step_wait, timeout)
+            inner.reset_wait = _waiting(inner.reset_wait, timeout)
 
     def reset(self, seeds: Sequence[int]) -> Float32s:
         self._only_reset[:] = False
@@ -137,7 +137,9 @@ class VectorWorlds:
 
     def close(self) -> None:
         if self._asynchronous:
-            self.envs.close(terminate=True)  # a hung or dead worker would never answer a polite one
+            with warnings.catch_warnings():  # that a call was under way is why it is closed
+                warnings.simplefilter("ignore")
+                self.envs.close(terminate=True)  # a hung or dead worker would never answer a polite one
         else:
             self.envs.close()
 
@@ -152,6 +154,10 @@ def autoreset_mode(name: str, envs: VectorEnv[Any, Any, Any]) -> AutoresetMode:
             f"The vector environment {name} must say in metadata['autoreset_mode'] how it resets "
             f"({known}); it says {told_mode!r}."
         ) from None
+
+
+def _waiting(wait: Callable[[float], Any], most: float) -> Callable[..., Any]:
+    return lambda timeout=None: wait(most if timeout is None else timeout)
 
 
 def _pick(batch: Any, row: Any) -> Any:

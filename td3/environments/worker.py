@@ -17,6 +17,7 @@ from typing import Any
 import cloudpickle
 
 from td3.environments.making import make_local
+from td3.environments.worlds import told
 from td3.errors import EnvironmentFailure, TD3Error
 
 
@@ -29,18 +30,20 @@ def main(descriptor: int, parent: int, tied: int) -> None:
 
 
 def serve(connection: "Connection[Any, Any]") -> None:
-    path, name, make, first, count = cloudpickle.loads(connection.recv_bytes())
+    path, name, first, count = connection.recv()
     sys.path[:] = path  # the user's modules are found where the parent found them
     try:
-        worlds = make_local(name, make, first, count)
+        worlds = make_local(name, cloudpickle.loads(connection.recv_bytes()), first, count)
         connection.send(("done", (worlds.observation.space, worlds.envs[0].action_space)))
         while True:
             call, argument = connection.recv()
             connection.send(("done", getattr(worlds, call)(argument)))
     except TD3Error as problem:
         connection.send(("failed", _plain(problem)))
-    except Exception as problem:
-        connection.send(("failed", EnvironmentFailure(f"Environment {first} ({name}): {problem!r}.")))
+    except (EOFError, OSError):
+        raise
+    except Exception as problem:  # the callable cannot be rebuilt here, or its answer cannot be sent
+        connection.send(("failed", EnvironmentFailure(f"Environment {first} ({name}): {told(problem)}.")))
 
 
 def _plain(problem: TD3Error) -> TD3Error:

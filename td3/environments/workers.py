@@ -109,7 +109,8 @@ class _Worker:
             )
         self.connection: Connection[Any, Any] = Connection(ours.detach())
         # By value: the callable may live in a script's __main__ or be a lambda, and the worker imports neither.
-        self.connection.send_bytes(cloudpickle.dumps((sys.path, name, make, first, count)))
+        self.connection.send((sys.path, name, first, count))
+        self.connection.send_bytes(cloudpickle.dumps(make))
 
     def ended(self) -> str:
         try:

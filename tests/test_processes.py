@@ -1,0 +1,163 @@
+"""Environments in other processes: the same rows, and no failure that hangs, lies or leaves an orphan."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import test_vector_environments as together
+from gymnasium.vector import AsyncVectorEnv
+from worlds_for_tests import Unruly
+
+from td3.environments import make_worlds
+from td3.errors import EnvironmentFailure
+from td3.replay import Memory
+from td3.types import Transitions
+
+
+@pytest.mark.parametrize("way", list(together.process_ways()))
+def test_every_row_is_one_step_of_one_episode_in_processes_too(way):
+    rows = together.play(*together.process_ways()[way])
+    together.check_adjacency(rows)
+    together.check_same_transitions(rows)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_workers_give_the_same_bytes_as_no_workers(workers):
+    alone = together.play(together.Counting, together.N, 0)
+    assert together.play(together.Counting, together.N, workers).tobytes() == alone.tobytes()
+
+
+SENTENCES = {
+    "die": r"Environment 1 \(.*\), step 5: its process was killed by SIGKILL",
+    "exit": r"Environment 1 \(.*\), step 5: its process ended with exit code 7",
+    "raise": r"Environment 1 \(.*\), step 5: step\(\) raised KeyError: 'no such joint' \(worlds_for_tests.py:\d+\)",
+    "hang": r"Environment 1 \(.*\), step 5: step did not answer within 2 s",
+    "nan": r"Environment 1 \(.*\), step 5: observation\['eye'\] holds nan at index 1",
+    "nan reward": r"Environment 1 \(.*\), step 5: reward is nan",
+    "shape": r"Environment 1 \(.*\), step 5: observation\['eye'\] has shape \(3,\), not \(2,\)",
+    "dtype": r"Environment 1 \(.*\), step 5: observation\['mode'\] has dtype float64, not int64",
+    "category": r"Environment 1 \(.*\), step 5: observation\['mode'\] is 3, not from 0 to 2",
+    "missing": r"Environment 1 \(.*\), step 5: observation\['mode'\] is missing or malformed",
+    "flag": r"Environment 1 \(.*\), step 5: terminated is neither true nor false but None",
+    "four": r"Environment 1 \(.*\), step 5: step\(\) must return \(observation, reward, terminated, truncated, info\)",
+}
+LETHAL = ("die", "exit", "hang")
+
+
+def play_until_failure(worlds, memory):
+    """Remembers what is played, as training does, until it fails."""
+    seen = worlds.reset([1, 2])
+    for _ in range(20):
+        tick = worlds.step(np.zeros((2, 1), np.float32))
+        memory.add(Transitions(seen, np.zeros((2, 1), np.float32), tick.reward, tick.next_observation, tick.terminated))
+        seen = tick.observation
+
+
+class ByPlace:
+    """Makes well-behaved environments, but for the second one it is asked for."""
+
+    def __init__(self, what):
+        self.what, self.made = what, 0
+
+    def __call__(self):
+        self.made += 1
+        return Unruly(self.what, after=4) if self.made == 2 else Unruly("raise", after=1_000)
+
+
+@pytest.mark.parametrize("what", [what for what in SENTENCES if what not in LETHAL])
+def test_a_misbehaving_environment_in_process_is_named_and_leaves_no_bad_row(what):
+    worlds, memory = make_worlds(ByPlace(what), 2), Memory(100, 5, 1)
+    with pytest.raises(EnvironmentFailure, match=SENTENCES[what]):
+        play_until_failure(worlds, memory)
+    assert len(memory) == 8 and np.isfinite(memory.columns.observation[:8]).all()
+
+
+@pytest.mark.parametrize("what", list(SENTENCES))
+def test_a_misbehaving_worker_ends_in_one_error_within_seconds_and_leaves_no_orphan(what):
+    began = time.monotonic()
+    worlds, memory = make_worlds(ByPlace(what), 2, workers=1, timeout=2), Memory(100, 5, 1)
+    processes = [worker.process for worker in worlds._workers]
+    sentence = SENTENCES[what].replace("Environment 1", "Environments 0, 1") if what in LETHAL else SENTENCES[what]
+    with pytest.raises(EnvironmentFailure, match=sentence):
+        play_until_failure(worlds, memory)
+    worlds.close()
+    assert all(process.poll() is not None for process in processes)
+    assert len(memory) == 8 and np.isfinite(memory.columns.observation[:8]).all()
+    assert time.monotonic() - began < 60
+
+
+@pytest.mark.parametrize("what", ["die", "raise", "hang", "nan", "nan reward", "shape"])
+def test_a_ready_made_asynchronous_vector_fails_as_clearly(what):
+    make = partial(AsyncVectorEnv, [partial(Unruly, "raise", 1_000), partial(Unruly, what)], shared_memory=False)
+    worlds = make_worlds(make, timeout=2)
+    processes = list(worlds.envs.processes)
+    with pytest.raises(EnvironmentFailure, match=r"Environment .*1.*step 5: "):
+        play_until_failure(worlds, Memory(100, 5, 1))
+    worlds.close()
+    assert not any(process.is_alive() for process in processes)
+
+
+def test_an_environment_that_cannot_be_made_in_a_worker_is_one_sentence():
+    def broken():
+        raise FileNotFoundError("robot.xml")
+
+    with pytest.raises(Exception, match=r"cannot be made: FileNotFoundError: robot.xml"):
+        make_worlds(broken, 2, workers=2)
+
+
+PARENT = """
+import sys
+sys.path.insert(0, {tests!r})
+import numpy as np
+from worlds_for_tests import Counting, Unruly
+from td3.environments import make_worlds
+worlds = make_worlds({make}, 2, workers=2, timeout=600)
+worlds.reset([1, 2])
+print(*(worker.process.pid for worker in worlds._workers), flush=True)
+{then}
+"""
+
+
+def start_parent(make, then):
+    code = PARENT.format(tests=str(Path(__file__).parent), make=make, then=then)
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    return parent, [int(pid) for pid in parent.stdout.readline().split()]
+
+
+def alive(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def wait_until_gone(pids, seconds=20):
+    deadline = time.monotonic() + seconds
+    while any(map(alive, pids)) and time.monotonic() < deadline:
+        os.sched_yield()
+    return not any(map(alive, pids))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize(
+    ("make", "then"),
+    [
+        ("Counting", "sys.stdin.read()"),
+        ('lambda: Unruly("hang", 0)', "worlds.step(np.zeros((2, 1), np.float32))"),
+    ],
+    ids=["waiting", "in a hanging step"],
+)
+def test_workers_do_not_outlive_a_killed_parent(make, then):
+    parent, workers = start_parent(make, then)
+    assert len(workers) == 2 and all(map(alive, workers))
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    parent.stdout.close()
+    assert wait_until_gone(workers)
