@@ -100,7 +100,7 @@ LINKS = {
     "noise → plus": Link("noise", ((420, 299), (420, 342)), (420, 319)),
     "plus → pair": Link("data", ((438, 360), (468, 360)), (451, 339), head=False),
     "pair → critic target 1": Link("data", ((468, 360), (468, 296), (490, 296)), (0, 0)),
-    "pair → critic target 2": Link("data", ((468, 360), (468, 424), (490, 424)), (0, 0)),
+    "pair → critic target 2": Link("data", ((468, 360), (468, 424)), (0, 0), head=False),
     "critic target 1 → min": Link("data", ((640, 296), (694, 296), (694, 337)), (663, 296)),
     "critic target 2 → min": Link("data", ((640, 424), (694, 424), (694, 383)), (663, 424)),
     "min → y": Link("data", ((717, 360), (745, 360)), (731, 329)),
@@ -171,7 +171,7 @@ STEPS = (
     ),
     Step(
         "Target smoothing",
-        "a′ ← clamp(a′ + clip(ε, ±0.5), ±1), with ε ~ N(0, 0.2) for each row and each dimension.",
+        "a′ ← clamp(a′ + clip(ε, ±0.5), ±1), with ε ~ N(0, 0.2²) for each row and each dimension.",
         ("noise", "plus"),
         {"actor target → plus": "a′", "noise → plus": "ε", "plus → pair": "a′"},
         ((458, 265),),
@@ -404,7 +404,8 @@ def towards(start: Point, end: Point, distance: float) -> Point:
 
 def label(link: Link, words: str) -> str:
     colour = COLOURS[link.kind][1]
-    (x, y), wide = link.label_at, 7.4 * sum(letter not in "₁₂′" for letter in words) + 4 * words.count("′") + 13
+    (x, y), narrow = link.label_at, sum(letter in "₁₂′" for letter in words)
+    wide = 7.4 * (len(words) - narrow) + 4.4 * narrow + 13
     pill = rect(x - wide / 2, y - 9.5, wide, 19, 9.5, "#ffffff", colour, 1)
     return pill + text(x, y + 4.2, words, 12, colour, bold=True)
 

@@ -40,7 +40,7 @@ class Agent:
             noise = chance.standard_normal(actions.shape, dtype=np.float32)
             actions = np.clip(actions + self.config.exploration_noise * noise, -1, 1)
         executed = self.action.to_env(actions)
-        return executed if batch else executed[0]
+        return executed if batch else executed[0, ...]
 
     @torch.no_grad()
     def policy(self, observations: Float32s) -> Float32s:
@@ -56,8 +56,8 @@ def load(run: str | Path, checkpoint: str | int = "last", env: Any = None, trust
     (`module:Id-v0`, a callable) is needed only to evaluate: pass it as `env`, or say `trust=True`.
     """
     folder = RunFolder(run)
-    chosen = folder.checkpoint(str(checkpoint))
     data = folder.config_data()
+    chosen = folder.checkpoint(str(checkpoint))
     config = Config.from_data(data if env is None else {**data, "env": env})
     seen, done = folder.spaces()
     observation, action = ObservationMap(seen), ActionMap(done)
@@ -101,12 +101,15 @@ class TD3:
     def __init__(self, env: Any, **settings: Any) -> None:
         self.config = Config(env=env, **{"eval_every": 0, **settings})
         self._session: Session | None = None
-        self._agent: Agent | None = None
-        self._start: Path | None = None  # networks to begin with, of a loaded agent
+        self._loaded: Agent | None = None  # until it learns on
+        self._networks: Path | None = None  # those it was loaded from
         self._chance = seeding.generator(self.config.seed, "exploration")
 
     def learn(self, steps: int) -> Self:
-        """Trains `steps` further steps. A loaded agent keeps its networks and begins a new memory."""
+        """Trains `steps` further steps.
+
+        A loaded agent keeps its networks and fills a new memory by playing them, not at random.
+        """
         session = self._open(steps)
         for _ in session.advance(session.step + steps):
             pass
@@ -128,23 +131,26 @@ class TD3:
     def load(cls, path: str | Path, env: Any = None, trust: bool = False) -> Self:
         agent = load(path, env=env, trust=trust)
         loaded = cls(**{**agent.config.to_data(), "env": agent.config.env})
-        loaded._agent, loaded._start = agent, RunFolder(path).checkpoint().networks
+        loaded._loaded, loaded._networks = agent, RunFolder(path).checkpoint().networks
         return loaded
 
     @property
     def agent(self) -> Agent:
-        if self._agent is None:
-            session = self._open(1)
-            worlds = session.worlds
-            self._agent = Agent(session.learner.actor, worlds.observation, worlds.action, self.config, session.step)
-        return self._agent
+        if self._loaded is not None:
+            return self._loaded
+        session = self._open(1)
+        worlds = session.worlds
+        return Agent(session.learner.actor, worlds.observation, worlds.action, self.config, session.step)
 
     def _open(self, steps: int) -> Session:
         if self._session is None:
-            if self._agent is not None and not self._agent.trusted:
-                raise ConfigError("A loaded agent needs its environment to learn: pass env=… or trust=True.")
-            self._session = Session(replace(self.config, steps=steps))
-            if self._start is not None:
-                put_tensors(self._session.learner, read_tensors(self._start))
-            self._agent = None
+            config = replace(self.config, steps=steps)
+            if self._loaded is not None and self._networks is not None:
+                if not self._loaded.trusted:
+                    raise ConfigError("A loaded agent needs its environment to learn: pass env=… or trust=True.")
+                config = replace(config, warmup_steps=0, update_after=config.warmup_steps)
+            self._session = Session(config)
+            if self._networks is not None:
+                put_tensors(self._session.learner, read_tensors(self._networks))
+            self._loaded = None
         return self._session

@@ -167,7 +167,7 @@ class Config:
         env = given.get("env", SETTINGS["env"].default)
         preset = given.get("preset", SETTINGS["preset"].default)
         _check("preset", preset)
-        known = {**PRESETS[preset], **task_settings(env), **given}
+        known = {**PRESETS[preset], **task_settings(env, preset), **given}
         known.setdefault("update_after", known.get("warmup_steps", SETTINGS["warmup_steps"].default))
         for name, known_setting in SETTINGS.items():
             object.__setattr__(self, name, _check(name, known.get(name, known_setting.default)))
@@ -201,20 +201,22 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 
-EASY = {"warmup_steps": 1_000}  # as both the paper and the author's code do
+EASY = {"warmup_steps": 1_000}
 TASKS: dict[str, dict[str, Any]] = {  # by the id's name without its version; they go before the preset
-    "Pendulum": {**EASY, "steps": 10_000, "actor_lr": 1e-3, "critic_lr": 1e-3, "eval_every": 1_000},
+    "Pendulum": {**EASY, "steps": 10_000, "gamma": 0.98, "actor_lr": 1e-3, "critic_lr": 1e-3, "eval_every": 1_000},
     "InvertedPendulum": {**EASY, "steps": 50_000},
     "InvertedDoublePendulum": EASY,
     "Reacher": EASY,
-    "Swimmer": {"gamma": 0.9999},  # its reward comes late in a stroke: Franceschetti et al. 2022
+    "Swimmer": {"gamma": 0.9999},  # learns to swim only when it looks this far: Franceschetti et al., arXiv:2208.07587
 }
+PAPER_TASKS = {"Hopper": EASY, "Walker2d": EASY}  # of the preset `paper` alone: the author's code of 2018 did so
 
 
-def task_settings(env: Any) -> Mapping[str, Any]:
-    """What this task needs, whichever preset is taken."""
+def task_settings(env: Any, preset: str) -> Mapping[str, Any]:
+    """What this task needs in addition to the preset."""
     match = re.fullmatch(r"(\w+)-v\d+", env) if isinstance(env, str) else None
-    return TASKS.get(match[1], {}) if match else {}
+    name = match[1] if match else ""
+    return {**TASKS.get(name, {}), **(PAPER_TASKS.get(name, {}) if preset == "paper" else {})}
 
 
 def env_name(env: Any) -> str:

@@ -197,11 +197,9 @@ class Session:
 
     def _notes(self, goal: int) -> tuple[str, ...]:
         notes = list(oddities(self.worlds.observation, self.worlds.action))
-        if max(self.config.warmup_steps, self.config.update_after) >= goal:
-            notes.append(
-                f"warmup_steps is {self.config.warmup_steps:,} and steps only {goal:,}: "
-                "the agent will play at random and learn nothing."
-            )
+        for name, what in (("warmup_steps", "play at random throughout"), ("update_after", "learn nothing")):
+            if getattr(self.config, name) >= goal:
+                notes.append(f"{name} is {getattr(self.config, name):,} and steps only {goal:,}: the agent will {what}.")
         return tuple(notes)
 
     def close(self) -> None:

@@ -54,9 +54,10 @@ class LocalWorlds:
             valid=np.ones(n, np.bool_),
             observation=np.empty((n, size), np.float32),
         )
-        for place, action in enumerate(self.action.to_env(actions)):
+        executed = self.action.to_env(actions)
+        for place, env in enumerate(self.envs):
             self._steps[place] += 1
-            answer = self._ask(place, "step", self.envs[place].step, action)
+            answer = self._ask(place, "step", env.step, executed[place, ...])  # `...`: an array even for shape ()
             with blaming(self._who(place)):
                 observation, reward, terminated, truncated = unpack(answer)
                 tick.next_observation[place] = self.observation.flatten_one(observation)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import skip_init
 
 
 class Encoder(nn.Module):
@@ -24,7 +25,7 @@ class Actor(nn.Module):
     def __init__(self, encoder: Encoder, action_size: int, hidden: Sequence[int]) -> None:
         super().__init__()
         self.encoder = encoder
-        self.layers = perceptron(nn.Linear, encoder.size, hidden, action_size)
+        self.layers = perceptron(undrawn_linear, encoder.size, hidden, action_size)
 
     def forward(self, observation: Tensor) -> Tensor:
         return torch.tanh(self.layers(self.encoder(observation)))
@@ -68,6 +69,11 @@ class TwinLinear(nn.Module):
 
     def first(self, x: Tensor) -> Tensor:  # (B, inputs) → (B, outputs)
         return torch.addmm(self.bias[0], x, self.weight[0])
+
+
+def undrawn_linear(inputs: int, outputs: int) -> nn.Module:
+    """A linear layer without PyTorch's own first weights, which would be drawn from the global stream."""
+    return skip_init(nn.Linear, inputs, outputs)
 
 
 def perceptron(

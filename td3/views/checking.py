@@ -57,7 +57,7 @@ def check_environment(config: Config) -> dict[str, Any]:
             "steps_per_second": speed,
             "reward_range": [min(rewards), max(rewards)],
             "episode_lengths": lengths,
-            "task_settings": dict(task_settings(config.env)),
+            "task_settings": dict(task_settings(config.env, config.preset)),
             "notes": notes,
         }
     finally:

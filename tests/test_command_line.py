@@ -1,0 +1,201 @@
+"""The command td3, run as a user runs it."""
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from td3.config import SETTINGS
+from td3.views import cli
+
+TD3 = [sys.executable, "-m", "td3"]
+QUICK = "--steps 400 --warmup-steps 100 --hidden 16,16 --batch-size 16 --eval-every 200 --eval-episodes 2 --threads 1"
+
+
+def td3(*words, cwd=None, code=0):
+    done = subprocess.run([*TD3, *words], capture_output=True, text=True, cwd=cwd, timeout=120)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "pendulum"
+    done = td3("train", *QUICK.split(), "--run", str(folder))
+    return folder, done
+
+
+def test_help_answers_without_importing_torch_numpy_or_gymnasium():
+    code = (
+        "import sys, time; began = time.perf_counter()\n"
+        "from td3.views.cli import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit as end: assert end.code == 0\n"
+        "heavy = {'torch', 'numpy', 'gymnasium', 'mujoco', 'rich'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "train" in done.stdout and "selftest" in done.stdout
+
+
+def test_train_help_tells_every_setting_with_its_meaning(capsys):
+    with pytest.raises(SystemExit) as end:
+        cli.main(["train", "--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert end.value.code == 0
+    for name, known in SETTINGS.items():
+        assert " ".join(known.meaning.split()) in told.replace("- ", "-"), name
+        assert name == "env" or cli.flag(name) in told
+
+
+BAD = [
+    ("train --setps 3", "--setps is no flag of td3 train. Did you mean --steps?"),
+    ("train --steps", "Argument --steps: expected one argument"),
+    ("train --steps many", "steps must be a whole number, at least 1; got 'many'."),
+    ("train --steps 0", "steps must be a whole number, at least 1; got 0."),
+    ("train --steps -5", "steps must be a whole number, at least 1; got -5."),
+    ("train --gamma 2", "gamma must be a number, at least 0, at most 1; got 2.0."),
+    ("train --hidden 3,x", "hidden must be whole numbers such as 256,256, each at least 1, at most 65,536; got '3,x'."),
+    ("train --preset papr", "preset must be one of author, paper; got 'papr'. Did you mean paper?"),
+    ("train Pendulum-v1 HalfCheetah-v5", "td3 train takes no further word; got 'HalfCheetah-v5'."),
+    ("train Pendlum-v1", "env 'Pendlum-v1' cannot be made: Environment `Pendlum` doesn't exist. Did you mean: `Pendulum`?"),
+    ("train CartPole-v1", "TD3 needs actions that are a Box of real numbers; this environment has Discrete(2)"),
+    ("train no_such_module:Env-v0", "env 'no_such_module:Env-v0' cannot be imported: No module named 'no_such_module'."),
+    ("train --num-envs 2 --workers 3", "workers must be at most num_envs, which is 2; got 3."),
+    ("train --device cuda", "device must be cpu here: this PyTorch sees no CUDA GPU; got 'cuda'."),
+    ("trian", "'trian' is no command of td3. Did you mean train?"),
+    ("", "The following arguments are required: COMMAND"),
+    ("evaluate nowhere", "run 'nowhere' is no folder."),
+    ("evaluate .", "run '.' has no config.json: it is no run of td3."),
+    ("evaluate . --episodes 0", "--episodes must be a whole number, at least 1; got '0'."),
+    ("evaluate . --seed x", "--seed must be a whole number, at least 0; got 'x'."),
+    ("check", "The following arguments are required: ENV"),
+]
+
+
+@pytest.mark.parametrize(("words", "sentence"), BAD)
+def test_bad_input_is_one_sentence_and_exit_code_2(words, sentence, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(words.split()) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith("td3: " + sentence)
+    assert err.count("\n") == 1 and "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []  # nothing is left behind
+
+
+def test_training_tells_its_way_in_plain_lines_and_ends_with_score_and_what_to_do(run):
+    folder, done = run
+    assert done.stdout == ""
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith("Training Pendulum-v1 for 400 steps, seed 0, preset author: 3 observations, 1 actions")
+    assert "13.2 kB for 400 transitions (33 bytes each)" in lines[1]
+    assert [line.split()[1] for line in lines[2:4]] == ["200", "400"]
+    assert lines[4].startswith("Done: 400 steps and 300 updates in ") and "Mean return over 2 episodes" in lines[4]
+    assert lines[5] == f"The run is in {folder}" and "td3 evaluate" in lines[6]
+    assert "\x1b" not in done.stderr
+
+
+def test_evaluate_answers_in_words_and_in_json(run):
+    folder, _ = run
+    told = td3("evaluate", str(folder), "--episodes", "3")
+    assert told.stdout == "" and told.stderr.startswith("Pendulum-v1 after 400 steps, 3 episodes without noise: -")
+    answer = json.loads(td3("evaluate", str(folder), "--episodes", "3", "--json").stdout)
+    assert set(answer) == {"env", "step", "episodes", "mean", "std", "returns"}
+    assert (answer["env"], answer["step"], answer["episodes"], len(answer["returns"])) == ("Pendulum-v1", 400, 3, 3)
+    assert answer["mean"] == pytest.approx(sum(answer["returns"]) / 3)
+    assert f"{answer['mean']:.1f}" in told.stderr
+    done = td3("evaluate", str(folder), "--checkpoint", "7", code=2)
+    assert "checkpoint must be last, best or one of the steps" in done.stderr
+
+
+def test_a_folder_with_a_run_in_it_is_not_trained_into(run, capsys):
+    assert cli.main(["train", *QUICK.split(), "--run", str(run[0])]) == 2
+    assert "run must be a new or empty folder" in capsys.readouterr().err
+
+
+def test_train_json_is_one_document(tmp_path):
+    done = td3("train", *QUICK.split(), "--eval-every", "0", "--json", cwd=tmp_path)
+    answer = json.loads(done.stdout)
+    assert answer["step"] == 400 and answer["updates"] == 300 and done.stderr == ""
+    assert (tmp_path / answer["run"] / "config.json").is_file()
+    assert answer["run"].startswith("runs/Pendulum-v1-seed0-")
+
+
+def test_check_says_what_td3_will_see(capsys):
+    assert cli.main(["check", "HalfCheetah-v5"]) == 0
+    told = capsys.readouterr().err
+    assert told.startswith("HalfCheetah-v5: TD3 can train on it.")
+    for part in ("(17,) float64 → 17 numbers", "in [-1, 1]", "165 bytes per transition", "165 MB"):
+        assert part in told
+    assert cli.main(["check", "Swimmer-v5", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["trainable"] and found["task_settings"] == {"gamma": 0.9999}
+    assert found["bytes_per_transition"] == 2 * 4 * 8 + 4 * 2 + 4 + 1
+
+
+def test_an_environment_in_a_module_beside_the_user_is_found(tmp_path):
+    (tmp_path / "my_robot.py").write_text(
+        "import gymnasium\nfrom gymnasium.envs.classic_control import PendulumEnv\n"
+        "class Robot(PendulumEnv): pass\n"
+        "def broken(): raise OSError('no motor')\n"
+        "gymnasium.register('Robot-v0', Robot, max_episode_steps=50)\n"
+    )
+    for name in ("my_robot:Robot-v0", "my_robot:Robot"):
+        assert "TD3 can train on it" in td3("check", name, cwd=tmp_path).stderr
+    done = td3("check", "my_robot:broken", cwd=tmp_path, code=2)
+    assert done.stderr == "td3: env 'my_robot:broken' cannot be made: OSError: no motor (my_robot.py:4).\n"
+    td3("train", "my_robot:Robot-v0", *QUICK.split(), "--run", "r", "--num-envs", "2", "--workers", "2", cwd=tmp_path)
+    assert "lives in Python code" in td3("evaluate", "r", cwd=tmp_path, code=2).stderr
+    assert "without noise" in td3("evaluate", "r", "--trust", cwd=tmp_path).stderr
+
+
+def test_selftest_tells_the_largest_error_of_each_engine(capsys):
+    assert cli.main(["selftest", "--json"]) == 0
+    results = json.loads(capsys.readouterr().out)
+    assert [(one["precision"], one["passed"], one["updates"]) for one in results] == [
+        ("float64", True, 200),
+        ("float32", True, 200),
+    ]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_leaves_a_usable_run(tmp_path, number, code):
+    words = ["train", "--steps", "1000000", "--warmup-steps", "100", "--hidden", "16", "--eval-every", "500"]
+    process = subprocess.Popen([*TD3, *words, "--run", "r"], stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    for line in process.stderr:
+        if line.startswith("step"):
+            break
+    process.send_signal(number)
+    rest = process.stderr.read()
+    assert process.wait(timeout=60) == code
+    process.stderr.close()
+    assert "Stopped at step" in rest and "td3 evaluate r" in rest and "Traceback" not in rest
+    answer = json.loads(td3("evaluate", "r", "--episodes", "1", "--json", cwd=tmp_path).stdout)
+    assert answer["step"] >= 500
+
+
+def test_a_terminal_shows_a_live_panel(tmp_path):
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*TD3, "train", *QUICK.split(), "--run", "r"],
+        stdout=theirs, stderr=theirs, cwd=tmp_path, env={**os.environ, "COLUMNS": "100", "TERM": "xterm"},
+    )  # fmt: skip
+    os.close(theirs)
+    shown, deadline = b"", time.monotonic() + 120
+    while time.monotonic() < deadline:
+        if select.select([ours], [], [], 1)[0]:
+            try:
+                shown += os.read(ours, 65536)
+            except OSError:
+                break  # the other side is closed
+    assert process.wait(timeout=30) == 0
+    os.close(ours)
+    text = shown.decode()
+    for word in ("critic loss", "actor loss", "steps/s", "evaluated", "best", "left", "Q1", "target", "400 of 400"):
+        assert word in text, word

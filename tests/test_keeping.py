@@ -1,0 +1,190 @@
+"""The run folder: plain data, whole checkpoints, nothing executed because a file says so."""
+
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+from worlds_for_tests import Counting, with_actions
+
+import td3
+from td3.config import Config
+from td3.environments import make_worlds
+from td3.keeping import RunFolder, read_metrics
+
+SETTINGS = {"hidden": (8,), "batch_size": 8, "warmup_steps": 20, "threads": 1, "log_every": 20, "eval_episodes": 2}
+
+
+def make_run(folder, env="Pendulum-v1", **settings):
+    given = {"steps": 100, "eval_every": 40, "checkpoint_every": 30, **SETTINGS, **settings}
+    events = list(td3.train(Config(env=env, **given), folder))
+    return folder, events
+
+
+def test_a_run_folder_says_how_it_was_made_and_holds_what_was_learned(tmp_path):
+    run, events = make_run(tmp_path / "run", seed=5)
+    assert sorted(one.name for one in run.iterdir()) == [
+        "checkpoints", "config.json", "metrics.jsonl", "spaces.json", "versions.json",
+    ]  # fmt: skip
+    config = json.loads((run / "config.json").read_text())
+    assert config["env"] == "Pendulum-v1" and config["seed"] == 5 and config["hidden"] == [8]
+    assert Config.from_data(config) == Config(env="Pendulum-v1", seed=5, steps=100, eval_every=40, checkpoint_every=30, **SETTINGS)
+    versions = json.loads((run / "versions.json").read_text())
+    assert {"td3", "python", "torch", "numpy", "gymnasium", "mujoco"} <= set(versions)
+    assert str(tmp_path) not in "".join(one.read_text() for one in run.glob("*.json*"))
+    kept = [one.step for one in RunFolder(run).checkpoints()]
+    best = max((event.evaluation.mean, event.step) for event in events if isinstance(event, td3.Evaluated))[1]
+    assert kept == sorted({best, 100})
+
+
+def test_the_record_has_every_metric_at_its_step(tmp_path):
+    run, events = make_run(tmp_path / "run", steps=250)
+    rows = list(read_metrics(run / "metrics.jsonl"))
+    evaluated = {row["step"]: row["eval/mean_return"] for row in rows if "eval/mean_return" in row}
+    assert evaluated == {e.step: e.evaluation.mean for e in events if isinstance(e, td3.Evaluated)}
+    assert list(evaluated) == [40, 80, 120, 160, 200, 240, 250]
+    trained = [row["step"] for row in rows if "train/critic_loss" in row]
+    assert trained == [*range(40, 250, 20), 250]
+    episodes = [(row["rollout/ep_return"], row["rollout/ep_length"]) for row in rows if "rollout/ep_return" in row]
+    assert episodes == [(e.episode_return, e.length) for e in events if isinstance(e, td3.EpisodeEnded)]
+
+
+def test_a_torn_last_line_is_passed_over_and_nan_is_null(tmp_path):
+    from td3.keeping.record import Record
+
+    record = Record(tmp_path / "m.jsonl")
+    record.write(1, {"a": float("nan"), "b": 2.0})
+    record.close()
+    with (tmp_path / "m.jsonl").open("ab") as file:
+        file.write(b'{"step": 2, "a"')
+    assert list(read_metrics(tmp_path / "m.jsonl")) == [{"step": 1, "a": None, "b": 2.0}]
+
+
+def test_a_loaded_agent_acts_as_the_one_that_was_saved_in_the_environments_units(tmp_path):
+    agent = td3.TD3(lambda: with_actions([-3, 5], [7, 5]), **SETTINGS, eval_every=0, seed=1).learn(60)
+    agent.save(tmp_path / "odd")
+    loaded = td3.load(tmp_path / "odd")
+    for seen in np.random.default_rng(0).uniform(-1, 1, (20, 2)).astype(np.float32):
+        action = loaded.act(seen)
+        assert (action == agent.predict(seen)[0]).all() and agent.predict(seen)[1] is None
+        assert -3 <= action[0] <= 7 and action[1] == 5 and action.dtype == np.float32
+    batch = np.zeros((4, 2), np.float32)
+    assert loaded.act(batch).shape == (4, 2)
+    assert loaded.act(batch)[3] == pytest.approx(loaded.act(batch[0]))
+
+
+def test_a_folder_can_be_moved_and_evaluated_and_the_same_seed_gives_the_same_returns(tmp_path):
+    run, _ = make_run(tmp_path / "run")
+    moved = run.rename(tmp_path / "elsewhere")
+    first, second = (td3.evaluate(td3.load(moved), episodes=3, seed=2) for _ in range(2))
+    assert first == second and first.episodes == 3 and first.mean == pytest.approx(np.mean(first.returns))
+    assert td3.evaluate(td3.load(moved), episodes=3, seed=3) != first
+
+
+def test_best_last_and_numbered_checkpoints_can_be_chosen(tmp_path):
+    folder = RunFolder.create(tmp_path / "run", Config(), make_worlds("Pendulum-v1"))
+    agent = td3.TD3("Pendulum-v1", **SETTINGS)
+    from td3.learner.state import tensors_of
+
+    tensors = tensors_of(agent._open(1).learner)
+    for step, score in ((10, -5.0), (20, -1.0), (30, -3.0), (40, None)):
+        folder.save(tensors, step, step, score)
+    assert [(one.step, one.score) for one in folder.checkpoints()] == [(20, -1.0), (40, None)]
+    assert [folder.checkpoint(which).step for which in ("last", "best", "20")] == [40, 20, 20]
+    with pytest.raises(td3.ConfigError, match="checkpoint must be last, best or one of the steps 20, 40; got '30'"):
+        folder.checkpoint("30")
+
+
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "diary.txt").write_text("mine")
+    with pytest.raises(td3.ConfigError, match="run must be a new or empty folder"):
+        make_run(tmp_path / "run")
+    assert [one.name for one in (tmp_path / "run").iterdir()] == ["diary.txt"]
+
+
+def test_a_checkpoint_that_cannot_be_written_leaves_the_others_whole(tmp_path, monkeypatch):
+    run, _ = make_run(tmp_path / "run")
+    folder = RunFolder(run)
+    before = [one.step for one in folder.checkpoints()]
+
+    def full(self, target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "rename", full)
+    with pytest.raises(td3.RunError, match="checkpoint at step 999 cannot be saved: No space left on device"):
+        folder.save({}, 999, 1, None)
+    assert [one.step for one in folder.checkpoints()] == before
+    assert not [one for one in (run / "checkpoints").iterdir() if one.name.startswith(".")]
+
+
+EVIL = """
+from pathlib import Path
+Path(__file__).with_name("canary").touch()
+"""
+
+
+def test_opening_a_strangers_run_imports_nothing_it_names(tmp_path, monkeypatch):
+    run, _ = make_run(tmp_path / "run")
+    (tmp_path / "evil.py").write_text(EVIL)
+    monkeypatch.syspath_prepend(tmp_path)
+    data = json.loads((run / "config.json").read_text())
+    (run / "config.json").write_text(json.dumps({**data, "env": "evil:Env-v0"}))
+    agent = td3.load(run)
+    assert agent.act(np.zeros(3, np.float32)).shape == (1,)
+    with pytest.raises(td3.ConfigError, match="'evil:Env-v0' lives in Python code"):
+        td3.evaluate(agent)
+    assert not (tmp_path / "canary").exists() and "evil" not in sys.modules
+    assert td3.evaluate(td3.load(run, env="Pendulum-v1"), episodes=1).episodes == 1
+
+
+DAMAGES = {
+    "config.json": [b"", b"{", b"[1]", b'{"gamma": 7}', b'{"gama": 0.9}', b'{"hidden": [4]}', b"[" * 100_000],
+    "spaces.json": [b"", b"{}", b'{"observation": {"type": "Graph"}}', b'{"observation": 3, "action": 4}'],
+    "networks.safetensors": [b"", b"\x00" * 50, b"\xff" * 50, b"\x08\x00\x00\x00\x00\x00\x00\x00{}      "],
+}
+
+
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in DAMAGES.items() for text in texts])
+def test_a_damaged_file_is_one_sentence(tmp_path, name, text):
+    run, _ = make_run(tmp_path / "run", eval_every=0)
+    where = run / name if name != "networks.safetensors" else next((run / "checkpoints").iterdir()) / name
+    where.write_bytes(text)
+    with pytest.raises(td3.TD3Error) as problem:
+        td3.load(run)
+    assert len(str(problem.value)) > 10
+
+
+def test_the_short_way_learns_predicts_saves_and_loads(tmp_path):
+    agent = td3.TD3("Pendulum-v1", seed=0, **SETTINGS).learn(40).learn(30)
+    env = gymnasium.make("Pendulum-v1")
+    seen, _ = env.reset(seed=0)
+    action, state = agent.predict(seen)
+    assert env.action_space.contains(action) and state is None
+    noisy = np.stack([agent.predict(seen, deterministic=False)[0] for _ in range(200)])
+    assert noisy.std() == pytest.approx(0.2, rel=0.2)  # 0.1 of the half range 2
+    agent.save(tmp_path / "kept")
+    again = td3.TD3.load(tmp_path / "kept")
+    assert (again.predict(seen)[0] == action).all() and again.config.seed == 0
+    assert td3.evaluate(again, episodes=1) == td3.evaluate(agent, episodes=1)
+    again.learn(30)
+    assert (again.predict(seen)[0] != action).any()  # it learned on, from those networks
+
+
+def test_an_environment_of_ones_own_needs_no_registration(tmp_path):
+    run, _ = make_run(tmp_path / "run", env=Counting)
+    assert json.loads((run / "config.json").read_text())["env"] == "worlds_for_tests:Counting"
+    with pytest.raises(td3.ConfigError, match="lives in Python code"):
+        td3.evaluate(td3.load(run))
+    assert td3.evaluate(td3.load(run, env=Counting), episodes=2).lengths == (3, 5)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_a_folder_that_cannot_be_written_is_refused_at_the_start(tmp_path):
+    tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    with pytest.raises(td3.ConfigError, match="cannot be written: Permission denied"):
+        make_run(tmp_path / "run")

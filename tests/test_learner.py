@@ -1,0 +1,124 @@
+"""The learner as a whole: against the retelling, gradients that stay where they belong, no hidden chance."""
+
+import numpy as np
+import pytest
+import torch
+from tiny import batch, no_noise, numbers, same, tiny
+
+from td3.config import Config
+from td3.learner import ENGINES, Learner
+from td3.learner.retelling import Retelling, actor_layers, critic_layers
+from td3.learner.selftest import compare, difference, selftest
+from td3.types import Batch
+
+
+def test_two_hundred_updates_agree_with_the_independent_retelling():
+    results = {(result.engine, result.precision): result for result in selftest()}
+    assert set(results) == {(engine, precision) for engine in ENGINES for precision in ("float64", "float32")}
+    for (_, precision), result in results.items():
+        assert result.updates == 200
+        assert 0 < result.error <= {"float64": 1e-9, "float32": 1e-4}[precision]
+
+
+def test_the_selftest_notices_a_wrong_discount():
+    class Wrong(Learner):
+        def update(self, batch, noise):
+            return super().update(batch._replace(terminated=0 * batch.terminated), noise)
+
+    assert compare(Wrong, torch.float64, 20, 0) > 1e-3
+
+
+def test_the_retelling_itself_has_the_slopes_that_small_differences_show():
+    learner = Learner(3, 2, Config(hidden=(5, 4), buffer_size=1), 0)
+    layers = actor_layers(learner.actor)
+    from td3.learner.retelling import backward, forward
+
+    x = np.random.default_rng(0).standard_normal((6, 3))
+    gradients, slope_in = backward(layers, forward(layers, x), np.ones((6, 2)))
+    for place, (weights, slopes) in enumerate(zip(layers, gradients, strict=True)):
+        for w, g in zip(weights, slopes, strict=True):
+            where = tuple(0 for _ in w.shape)
+            w[where] += 1e-6
+            up = forward(layers, x)[-1].sum()
+            w[where] -= 2e-6
+            down = forward(layers, x)[-1].sum()
+            w[where] += 1e-6
+            assert g[where] == pytest.approx((up - down) / 2e-6, abs=1e-6), place
+    x[0, 0] += 1e-6
+    up = forward(layers, x)[-1].sum()
+    x[0, 0] -= 2e-6
+    assert slope_in[0, 0] == pytest.approx((up - forward(layers, x)[-1].sum()) / 2e-6, abs=1e-6)
+
+
+def test_every_delay_and_both_learning_rates_reach_the_update():
+    for delay, actor_lr, critic_lr in ((1, 1e-3, 3e-4), (3, 3e-4, 1e-2)):
+        config = Config(hidden=(6,), buffer_size=1, policy_delay=delay, actor_lr=actor_lr, critic_lr=critic_lr)
+        learner = Learner(2, 1, config, 3)
+        known = {
+            name: getattr(config, name)
+            for name in ("gamma", "tau", "policy_delay", "target_noise", "noise_clip", "actor_lr", "critic_lr")
+        }
+        told = Retelling(actor_layers(learner.actor), [critic_layers(learner.critics, k) for k in range(2)], **known)
+        chance = np.random.default_rng(0)
+        for _ in range(7):
+            s, s2, a = chance.standard_normal((3, 8, 2))
+            a = np.tanh(a[:, :1])
+            r, ends, noise = chance.standard_normal(8), chance.integers(0, 2, 8).astype(float), a[::-1].copy()
+            tensors = (torch.from_numpy(np.float32(one)) for one in (s, a, r, s2, ends))
+            learner.update(Batch(*tensors), torch.from_numpy(np.float32(noise)))
+            told.update(s, a, r, s2, ends, noise)
+        assert difference(actor_layers(learner.actor), told.actor) < 1e-4
+        assert difference(critic_layers(learner.critics, 1), told.critics[1]) < 1e-4
+
+
+def test_no_gradient_reaches_a_target_and_the_actors_step_leaves_none_in_the_critics():
+    learner = tiny()
+    learner.update(batch(s=(1.0,), r=(4.0,)), no_noise())
+    after_critics = [p.grad.clone() for p in learner.critics.parameters()]
+    learner.updates = 1
+    critic_step = {}
+    original = learner.critics_optimizer.step
+
+    def remember():
+        original()
+        critic_step["grads"] = [p.grad.clone() for p in learner.critics.parameters()]
+        critic_step["weights"] = numbers(learner.critics)
+
+    learner.critics_optimizer.step = remember
+    learner.update(batch(s=(1.0,), r=(4.0,)), no_noise())
+    assert same(critic_step["grads"], [p.grad for p in learner.critics.parameters()])
+    assert same(critic_step["weights"], numbers(learner.critics))
+    assert len(after_critics) == 4
+    for target in (learner.actor_target, learner.critic_targets):
+        assert all(p.grad is None for p in target.parameters())
+    optimised = {
+        id(p)
+        for optimizer in (learner.actor_optimizer, learner.critics_optimizer)
+        for group in optimizer.param_groups
+        for p in group["params"]
+    }
+    assert optimised == {id(p) for network in (learner.actor, learner.critics) for p in network.parameters()}
+
+
+def test_an_update_is_a_function_of_networks_batch_and_noise_and_touches_no_global_chance():
+    torch.manual_seed(5)
+    np.random.seed(5)  # noqa: NPY002
+    expected = torch.rand(3), np.random.rand(3)  # noqa: NPY002
+    torch.manual_seed(5)
+    np.random.seed(5)  # noqa: NPY002
+    results = []
+    for _ in range(2):
+        learner = Learner(4, 2, Config(hidden=(8,), buffer_size=1), 9)
+        chance = torch.Generator().manual_seed(1)
+        for _ in range(4):
+            given = Batch(*(torch.randn(6, 4, generator=chance)[:, cut] for cut in (slice(4), slice(2), 0, slice(4), 0)))
+            learner.update(given, torch.randn(6, 2, generator=chance))
+        results.append(numbers(learner.actor) + numbers(learner.critic_targets))
+    assert same(*results)
+    assert torch.equal(torch.rand(3), expected[0]) and (np.random.rand(3) == expected[1]).all()  # noqa: NPY002
+
+
+def test_a_column_of_rewards_is_refused_before_it_can_broadcast():
+    given = batch(r=(1.0, 2.0))
+    with pytest.raises(AssertionError):
+        tiny().update(given._replace(reward=given.reward[:, None]), no_noise(2))

@@ -1,0 +1,218 @@
+"""The loop: the same seed gives the same bytes, looking changes nothing, and the schedules keep their word."""
+
+from collections import deque
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from worlds_for_tests import Counting, Probe, Unruly
+
+import td3
+from td3 import seeding
+from td3.learner.state import tensors_of
+from td3.training import Session, crossed, window_means
+
+SMALL = {"hidden": (16, 16), "batch_size": 16, "warmup_steps": 50, "threads": 1, "log_every": 50, "eval_episodes": 2}
+
+
+def config(**settings):
+    return td3.Config(**{"env": "Pendulum-v1", "steps": 300, "eval_every": 100, **SMALL, **settings})
+
+
+def play(settings, look=lambda event: None):
+    session = Session(settings)
+    events = []
+    for event in session.advance(settings.steps):
+        look(event)
+        events.append(event)
+    session.close()
+    return session, events
+
+
+def bytes_of(session):
+    """Everything a run has learned and remembers."""
+    tensors = {name: one.numpy().tobytes() for name, one in tensors_of(session.learner).items()}
+    memory = session.learner.memory
+    return tensors, [column[: len(memory)].tobytes() for column in memory.columns]
+
+
+@pytest.mark.parametrize("env", ["Pendulum-v1", "InvertedPendulum-v5"])
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(env):
+    first, second = (bytes_of(play(config(env=env, seed=3))[0]) for _ in range(2))
+    assert first == second
+    other = bytes_of(play(config(env=env, seed=4))[0])
+    assert other[0] != first[0] and other[1][0] != first[1][0]
+
+
+def test_evaluating_logging_and_looking_change_no_bit():
+    def nosy(event):
+        torch.rand(3), np.random.rand(3), gymnasium.make("Pendulum-v1").reset(seed=1)  # noqa: NPY002
+
+    plain = bytes_of(play(config(eval_every=0))[0])
+    assert plain == bytes_of(play(config(eval_every=30, eval_episodes=3, log_every=7), nosy)[0])
+
+
+def test_keeping_a_run_changes_no_bit(tmp_path):
+    session = Session(config(checkpoint_every=40), tmp_path / "run")
+    for _ in session.advance(300):
+        pass
+    session.close()
+    assert bytes_of(session) == bytes_of(play(config())[0])
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_workers_change_no_bit(workers):
+    alone = bytes_of(play(config(env=Counting, num_envs=3, steps=120, eval_every=0))[0])
+    assert alone == bytes_of(play(config(env=Counting, num_envs=3, steps=120, eval_every=0, workers=workers))[0])
+
+
+def test_stopping_in_the_middle_and_going_on_changes_no_bit():
+    session = Session(config(eval_every=0))
+    for goal in (120, 300):
+        for _ in session.advance(goal):
+            pass
+    session.close()
+    assert bytes_of(session) == bytes_of(play(config(eval_every=0))[0])
+
+
+def test_one_update_per_step_begins_with_the_first_step_after_warm_up():
+    _, events = play(config(eval_every=0, steps=60))
+    counts = {event.step: event.updates for event in events if isinstance(event, td3.Stepped)}
+    assert [counts[step] for step in (1, 50, 51, 52, 60)] == [0, 0, 1, 2, 10]
+
+
+@pytest.mark.parametrize(("num_envs", "ratio", "updates"), [(1, 0.25, 25), (4, 0.25, 25), (4, 1, 100), (4, 2, 200)])
+def test_updates_per_step_is_a_ratio_to_transitions_however_many_environments(num_envs, ratio, updates):
+    settings = config(env=Counting, num_envs=num_envs, updates_per_step=ratio, warmup_steps=40, steps=140, eval_every=0)
+    session, _ = play(settings)
+    assert session.step == 140 and session.learner.updates == updates == int(ratio * (140 - 40))
+
+
+def test_the_episode_schedule_learns_as_many_times_as_the_episode_had_steps():
+    settings = config(env=Counting, update_schedule="episode", update_after=0, steps=40, eval_every=0)
+    _, events = play(settings)
+    at = {event.step: event.updates for event in events if isinstance(event, td3.Stepped)}
+    # episodes of 3, 4, 5, 6, 7, 3, 4, 5 steps end at 3, 7, 12, 18, 25, 28, 32, 37
+    assert [at[step] for step in (2, 3, 6, 7, 11, 12, 18, 25, 36, 37, 40)] == [0, 3, 3, 7, 7, 12, 18, 25, 32, 37, 37]
+
+
+def test_the_episode_schedule_waits_for_update_after():
+    settings = config(env=Counting, update_schedule="episode", update_after=10, steps=20, eval_every=0)
+    _, events = play(settings)
+    at = {event.step: event.updates for event in events if isinstance(event, td3.Stepped)}
+    assert [at[step] for step in (7, 12, 18)] == [0, 5, 11]
+
+
+def test_events_come_in_order_and_at_their_steps():
+    _, events = play(config(steps=330, log_every=100, checkpoint_every=0))
+    kinds = [type(event).__name__ for event in events if not isinstance(event, td3.Stepped | td3.EpisodeEnded)]
+    assert kinds == ["Started"] + ["Measured", "Evaluated"] * 4 + ["Finished"]
+    assert [event.step for event in events if isinstance(event, td3.Evaluated)] == [100, 200, 300, 330]
+    assert [event.step for event in events if isinstance(event, td3.Stepped)] == list(range(1, 331))
+    assert [event.step for event in events if isinstance(event, td3.EpisodeEnded)] == [200]
+    measured = [event for event in events if isinstance(event, td3.Measured)][-1].metrics
+    assert set(measured) == {
+        "train/critic_loss", "train/actor_loss", "train/q1_mean", "train/q2_mean", "train/target_mean",
+        "time/steps_per_second", "time/updates_per_second",
+    }  # fmt: skip
+
+
+def test_metrics_are_means_over_the_updates_since_the_last_row():
+    session = Session(config(eval_every=0))
+    for event in session.advance(60):
+        if isinstance(event, td3.Stepped) and event.step == 59:
+            window = list(session._window)
+    session.close()
+    assert len(window) == 9
+    by_hand = np.mean([float(one.critic_loss) for one in window])
+    means = window_means(deque(window))
+    assert means["train/critic_loss"] == pytest.approx(by_hand, rel=1e-5)
+    assert means["train/q1_mean"] == pytest.approx(np.mean([one.q1.mean().item() for one in window]), rel=1e-5)
+    assert window_means(deque()) == {}
+
+
+def test_an_evaluation_is_noise_free_in_fresh_starts_and_does_not_depend_on_others():
+    often = {e.step: e.evaluation for e in play(config(eval_every=50))[1] if isinstance(e, td3.Evaluated)}
+    seldom = {e.step: e.evaluation for e in play(config(eval_every=150))[1] if isinstance(e, td3.Evaluated)}
+    assert often[150] == seldom[150] and often[300] == seldom[300]
+    assert len({one.returns for one in often.values()}) == 6
+    assert often[50].episodes == 2 and often[50].lengths == (200, 200)
+
+
+def test_evaluation_is_the_mean_of_whole_episodes_also_in_a_vector_environment():
+    from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+    from td3.environments import make_worlds
+    from td3.evaluation import play_episodes
+
+    policy = lambda o: np.full((len(o), 2), 0.5, np.float32)  # noqa: E731
+    expected = play_episodes(make_worlds(Counting), policy, [1, 2, 3, 4, 5])
+    assert expected.lengths == (3, 5, 7, 4, 6)  # one environment: an episode more is begun behind each
+    for mode in AutoresetMode:
+        worlds = make_worlds(lambda mode=mode: SyncVectorEnv([Counting] * 3, autoreset_mode=mode))
+        found = play_episodes(worlds, policy, [1, 2, 3, 4, 5])
+        worlds.close()
+        assert found.returns == tuple(length / 2 for length in found.lengths)
+        assert found.episodes == 5 and found.lengths[:3] == (3, 3, 3)
+
+
+def test_no_two_streams_runs_or_environments_share_their_randomness():
+    draws = {
+        tuple(seeding.generator(seed, stream).integers(2**63, size=2))
+        for seed in range(20)
+        for stream in seeding.STREAMS
+    }
+    assert len(draws) == 20 * len(seeding.STREAMS)
+    seeds = [one for seed in range(20) for one in seeding.environment_seeds(seed, "environments", 50)]
+    assert len(set(seeds)) == 1_000
+    assert seeding.environment_seeds(1, "environments", 3) == seeding.environment_seeds(1, "environments", 9)[:3]
+    starts = {tuple(seeding.environment_seeds(0, "evaluation environments", 3, step)) for step in range(100)}
+    assert len(starts) == 100
+
+
+def test_a_failing_environment_saves_what_was_learned_and_names_itself(tmp_path):
+    settings = config(env=lambda: Unruly("nan", after=120), eval_every=0, checkpoint_every=0)
+    with pytest.raises(td3.EnvironmentFailure, match=r"step 121: observation\['eye'\] holds nan"):
+        for _ in td3.train(settings, tmp_path / "run"):
+            pass
+    agent = td3.load(tmp_path / "run")
+    assert agent.step == 120
+    assert np.isfinite(agent.act({"eye": np.zeros(2, np.float32), "mode": 1})).all()
+
+
+def test_leaving_the_loop_saves_where_it_was_left(tmp_path):
+    for event in td3.train(config(), tmp_path / "run"):
+        if event.step == 130:
+            break
+    del event
+    assert td3.load(tmp_path / "run").step == 130
+
+
+def test_numbers_that_explode_end_the_run_with_a_sentence():
+    class Exploding(Probe):
+        def step(self, action):
+            seen, _, terminated, truncated, info = super().step(action)
+            return seen, 1e38, terminated, truncated, info
+
+    with pytest.raises(td3.TrainingDiverged, match="NaN or infinity at step"):
+        play(config(env=lambda: Exploding("endless"), eval_every=0, steps=2_000))
+
+
+def test_a_warm_up_longer_than_the_run_is_noted():
+    _, events = play(config(warmup_steps=500, steps=60, eval_every=0))
+    assert events[0].notes == (
+        "warmup_steps is 500 and steps only 60: the agent will play at random throughout.",
+        "update_after is 500 and steps only 60: the agent will learn nothing.",
+    )
+
+
+def test_a_memory_too_large_for_this_machine_is_refused_before_the_first_step():
+    with pytest.raises(td3.ConfigError, match="buffer_size must be at most"):
+        Session(config(buffer_size=10**12, steps=10**12))
+
+
+def test_crossing_counts_multiples_on_the_way():
+    assert [crossed(100, *pair) for pair in ((0, 99), (99, 100), (100, 101), (98, 203))] == [False, True, False, True]
+    assert not crossed(0, 5, 10)
+
