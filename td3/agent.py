@@ -1,5 +1,6 @@
 """A trained policy in the environment's own units, and the short way: learn, predict, save, load."""
 
+import weakref
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -150,6 +151,7 @@ class TD3:
                     raise ConfigError("A loaded agent needs its environment to learn: pass env=… or trust=True.")
                 config = replace(config, warmup_steps=0, update_after=config.warmup_steps)
             self._session = Session(config)
+            weakref.finalize(self, self._session.close)
             if self._networks is not None:
                 put_tensors(self._session.learner, read_tensors(self._networks))
             self._loaded = None

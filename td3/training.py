@@ -63,7 +63,8 @@ class Session:
         try:
             self.bytes_each = bytes_per_transition(self.worlds.observation.size, self.worlds.action.size)
             self.bytes = check_room(self.bytes_each, min(config.buffer_size, config.steps))
-            self.learner = make_learner(config, self.worlds.observation.size, self.worlds.action.size)
+            self.engine = next(iter(ENGINES)) if config.engine == "auto" else config.engine
+            self.learner = make_learner(self.engine, config, self.worlds.observation.size, self.worlds.action.size)
             self.collector = Collector(
                 self.worlds,
                 seeding.environment_seeds(config.seed, "environments", self.worlds.num_envs),
@@ -190,7 +191,7 @@ class Session:
             "bytes_per_transition": self.bytes_each,
             "memory_bytes": self.bytes,
             "memory": f"{human(self.bytes)} for {min(config.buffer_size, config.steps):,} transitions",
-            "engine": "torch",
+            "engine": self.engine,
             "device": config.device,
             "threads": self.threads,
         }
@@ -199,7 +200,9 @@ class Session:
         notes = list(oddities(self.worlds.observation, self.worlds.action))
         for name, what in (("warmup_steps", "play at random throughout"), ("update_after", "learn nothing")):
             if getattr(self.config, name) >= goal:
-                notes.append(f"{name} is {getattr(self.config, name):,} and steps only {goal:,}: the agent will {what}.")
+                notes.append(
+                    f"{name} is {getattr(self.config, name):,} and steps only {goal:,}: the agent will {what}."
+                )
         return tuple(notes)
 
     def close(self) -> None:
@@ -211,10 +214,17 @@ class Session:
             self.record = None
 
 
-def make_learner(config: Config, observation_size: int, action_size: int) -> Learner:
-    engine = next(iter(ENGINES)) if config.engine == "auto" else config.engine
+def make_learner(engine: str, config: Config, observation_size: int, action_size: int) -> Learner:
     seed = int(seeding.sequence(config.seed, "weights").generate_state(1, np.uint64)[0] >> 1)
-    return ENGINES[engine](observation_size, action_size, config, seed)
+    try:
+        return ENGINES[engine](observation_size, action_size, config, seed)
+    except (MemoryError, RuntimeError) as problem:
+        if "alloc" not in str(problem):
+            raise
+        raise ConfigError(
+            f"buffer_size and hidden must fit in memory; {config.buffer_size:,} transitions with layers of "
+            f"{','.join(map(str, config.hidden))} do not."
+        ) from problem
 
 
 def crossed(every: int, before: int, now: int) -> bool:

@@ -64,9 +64,15 @@ BAD = [
     ("train --hidden 3,x", "hidden must be whole numbers such as 256,256, each at least 1, at most 65,536; got '3,x'."),
     ("train --preset papr", "preset must be one of author, paper; got 'papr'. Did you mean paper?"),
     ("train Pendulum-v1 HalfCheetah-v5", "td3 train takes no further word; got 'HalfCheetah-v5'."),
-    ("train Pendlum-v1", "env 'Pendlum-v1' cannot be made: Environment `Pendlum` doesn't exist. Did you mean: `Pendulum`?"),
+    (
+        "train Pendlum-v1",
+        "env 'Pendlum-v1' cannot be made: Environment `Pendlum` doesn't exist. Did you mean: `Pendulum`?",
+    ),
     ("train CartPole-v1", "TD3 needs actions that are a Box of real numbers; this environment has Discrete(2)"),
-    ("train no_such_module:Env-v0", "env 'no_such_module:Env-v0' cannot be imported: No module named 'no_such_module'."),
+    (
+        "train no_such_module:Env-v0",
+        "env 'no_such_module:Env-v0' cannot be imported: No module named 'no_such_module'.",
+    ),
     ("train --num-envs 2 --workers 3", "workers must be at most num_envs, which is 2; got 3."),
     ("train --device cuda", "device must be cpu here: this PyTorch sees no CUDA GPU; got 'cuda'."),
     ("trian", "'trian' is no command of td3. Did you mean train?"),

@@ -54,7 +54,11 @@ BAD = [
     ("steps", 10.5, "steps must be a whole number, at least 1; got 10.5."),
     ("steps", True, "steps must be a whole number, at least 1; got True."),
     ("seed", -1, "seed must be a whole number, at least 0, at most 9,223,372,036,854,775,807; got -1."),
-    ("hidden", (256, 0), "hidden must be whole numbers such as 256,256, each at least 1, at most 65,536; got (256, 0)."),
+    (
+        "hidden",
+        (256, 0),
+        "hidden must be whole numbers such as 256,256, each at least 1, at most 65,536; got (256, 0).",
+    ),
     ("preset", "papers", "preset must be one of author, paper; got 'papers'. Did you mean paper?"),
     ("device", "gpu", "device must be one of cpu, cuda; got 'gpu'. Did you mean cpu?"),
     ("env", 7, "env must be a Gymnasium id or a callable that makes an environment; got 7."),
@@ -79,7 +83,7 @@ def test_more_workers_than_environments_are_refused():
 def test_plain_data_brings_back_the_same_config():
     config = Config(env="Swimmer-v5", preset="paper", hidden=(8,), seed=3)
     assert Config.from_data(config.to_data()) == config
-    with pytest.raises(ConfigError, match="gama is not a setting. Did you mean gamma?"):
+    with pytest.raises(ConfigError, match=r"gama is not a setting\. Did you mean gamma\?"):
         Config.from_data({"gama": 0.9})
 
 

@@ -32,7 +32,9 @@ def test_a_run_folder_says_how_it_was_made_and_holds_what_was_learned(tmp_path):
     ]  # fmt: skip
     config = json.loads((run / "config.json").read_text())
     assert config["env"] == "Pendulum-v1" and config["seed"] == 5 and config["hidden"] == [8]
-    assert Config.from_data(config) == Config(env="Pendulum-v1", seed=5, steps=100, eval_every=40, checkpoint_every=30, **SETTINGS)
+    assert Config.from_data(config) == Config(
+        env="Pendulum-v1", seed=5, steps=100, eval_every=40, checkpoint_every=30, **SETTINGS
+    )
     versions = json.loads((run / "versions.json").read_text())
     assert {"td3", "python", "torch", "numpy", "gymnasium", "mujoco"} <= set(versions)
     assert str(tmp_path) not in "".join(one.read_text() for one in run.glob("*.json*"))

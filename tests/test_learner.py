@@ -102,20 +102,22 @@ def test_no_gradient_reaches_a_target_and_the_actors_step_leaves_none_in_the_cri
 
 def test_an_update_is_a_function_of_networks_batch_and_noise_and_touches_no_global_chance():
     torch.manual_seed(5)
-    np.random.seed(5)  # noqa: NPY002
-    expected = torch.rand(3), np.random.rand(3)  # noqa: NPY002
+    np.random.seed(5)
+    expected = torch.rand(3), np.random.rand(3)
     torch.manual_seed(5)
-    np.random.seed(5)  # noqa: NPY002
+    np.random.seed(5)
     results = []
     for _ in range(2):
         learner = Learner(4, 2, Config(hidden=(8,), buffer_size=1), 9)
         chance = torch.Generator().manual_seed(1)
         for _ in range(4):
-            given = Batch(*(torch.randn(6, 4, generator=chance)[:, cut] for cut in (slice(4), slice(2), 0, slice(4), 0)))
+            given = Batch(
+                *(torch.randn(6, 4, generator=chance)[:, cut] for cut in (slice(4), slice(2), 0, slice(4), 0))
+            )
             learner.update(given, torch.randn(6, 2, generator=chance))
         results.append(numbers(learner.actor) + numbers(learner.critic_targets))
     assert same(*results)
-    assert torch.equal(torch.rand(3), expected[0]) and (np.random.rand(3) == expected[1]).all()  # noqa: NPY002
+    assert torch.equal(torch.rand(3), expected[0]) and (np.random.rand(3) == expected[1]).all()
 
 
 def test_a_column_of_rewards_is_refused_before_it_can_broadcast():

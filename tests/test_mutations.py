@@ -84,7 +84,9 @@ def test_a_mutant_does_not_survive(name, module, right, wrong, tests, monkeypatc
 def replace_everywhere(monkeypatch, original, mutant):
     """Every module that holds a class or function of the original now holds the mutant's."""
     made_here = {
-        id(thing): name for name, thing in vars(original).items() if getattr(thing, "__module__", "") == original.__name__
+        id(thing): name
+        for name, thing in vars(original).items()
+        if getattr(thing, "__module__", "") == original.__name__
     }
     for module in list(sys.modules.values()):
         for name, thing in list(getattr(module, "__dict__", {}).items()):

@@ -47,7 +47,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(env):
 
 def test_evaluating_logging_and_looking_change_no_bit():
     def nosy(event):
-        torch.rand(3), np.random.rand(3), gymnasium.make("Pendulum-v1").reset(seed=1)  # noqa: NPY002
+        torch.rand(3), np.random.rand(3), gymnasium.make("Pendulum-v1").reset(seed=1)
 
     plain = bytes_of(play(config(eval_every=0))[0])
     assert plain == bytes_of(play(config(eval_every=30, eval_episodes=3, log_every=7), nosy)[0])
@@ -146,7 +146,7 @@ def test_evaluation_is_the_mean_of_whole_episodes_also_in_a_vector_environment()
     from td3.environments import make_worlds
     from td3.evaluation import play_episodes
 
-    policy = lambda o: np.full((len(o), 2), 0.5, np.float32)  # noqa: E731
+    policy = lambda o: np.full((len(o), 2), 0.5, np.float32)
     expected = play_episodes(make_worlds(Counting), policy, [1, 2, 3, 4, 5])
     assert expected.lengths == (3, 5, 7, 4, 6)  # one environment: an episode more is begun behind each
     for mode in AutoresetMode:
@@ -215,4 +215,3 @@ def test_a_memory_too_large_for_this_machine_is_refused_before_the_first_step():
 def test_crossing_counts_multiples_on_the_way():
     assert [crossed(100, *pair) for pair in ((0, 99), (99, 100), (100, 101), (98, 203))] == [False, True, False, True]
     assert not crossed(0, 5, 10)
-

@@ -35,7 +35,10 @@ def play(env, num_envs, workers, ticks=60):
         rows = [playing.play(lambda o: np.sin(o[:, :2] + o[:, 2:])).transitions for _ in range(ticks)]
     finally:
         worlds.close()
-    stored = [np.concatenate([one[field].reshape(len(one.reward), [3, 2, 1, 3, 1][field]) for one in rows]) for field in range(5)]
+    stored = [
+        np.concatenate([one[field].reshape(len(one.reward), [3, 2, 1, 3, 1][field]) for one in rows])
+        for field in range(5)
+    ]
     assert playing.steps == len(stored[0])
     return np.concatenate(stored, axis=1)
 
@@ -92,8 +95,10 @@ def test_the_rows_differ_only_by_the_resets_that_a_mode_spends_ticks_on():
 def test_dict_observations_keep_their_final_part_in_same_step_mode():
     from gymnasium import spaces
 
-    space = spaces.Dict({"a": spaces.Box(0, 1, (2,)), "b": spaces.Discrete(3), "c": spaces.Tuple([spaces.Box(0, 1, ())])})
-    make = lambda: Spaces(space, spaces.Box(-1, 1, (2,)))  # noqa: E731
+    space = spaces.Dict(
+        {"a": spaces.Box(0, 1, (2,)), "b": spaces.Discrete(3), "c": spaces.Tuple([spaces.Box(0, 1, ())])}
+    )
+    make = lambda: Spaces(space, spaces.Box(-1, 1, (2,)))
     worlds = make_worlds(vector(AutoresetMode.SAME_STEP, make=make))
     worlds.reset(SEEDS)
     ticks = [worlds.step(np.zeros((N, 2), np.float32)) for _ in range(10)]
@@ -114,7 +119,7 @@ def test_an_unknown_autoreset_mode_is_refused():
 
 
 def test_a_ready_made_vector_environment_has_its_own_number_of_environments():
-    with pytest.raises(ConfigError, match="num_envs must be left alone or 4.*got 3"):
+    with pytest.raises(ConfigError, match=r"num_envs must be left alone or 4.*got 3"):
         make_worlds(vector(AutoresetMode.NEXT_STEP), 3)
     with pytest.raises(ConfigError, match="workers must be 0"):
         make_worlds(vector(AutoresetMode.NEXT_STEP), 2, workers=1)

@@ -43,7 +43,7 @@ def put_critics(critics, slopes, shifts):
 def batch(s=(0.0,), a=(0.0,), r=(0.0,), s2=(0.0,), terminated=(0.0,)):
     rows = max(map(len, (s, a, r, s2, terminated)))
     s, a, r, s2, terminated = (np.broadcast_to(np.float32(one), rows).copy() for one in (s, a, r, s2, terminated))
-    column = lambda one: torch.from_numpy(one)[:, None]  # noqa: E731
+    column = lambda one: torch.from_numpy(one)[:, None]
     return Batch(column(s), column(a), torch.from_numpy(r), column(s2), torch.from_numpy(terminated))
 
 

@@ -2,6 +2,7 @@
 
 import importlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -54,17 +55,8 @@ def maker(env: str | Callable[..., Any]) -> Callable[[], Any]:
             raise ConfigError(f"env {env!r} cannot be imported: {problem}.") from problem
         if callable(found := getattr(module, attribute, None)):
             return found  # type: ignore[no-any-return]
-    return _RegisteredMaker(env)
-
-
-class _RegisteredMaker:
-    """Makes a registered environment; the module of `module:Id-v0` is imported wherever this runs."""
-
-    def __init__(self, env_id: str) -> None:
-        self.env_id = env_id
-
-    def __call__(self) -> Any:
-        return gymnasium.make(self.env_id)
+    # The specification goes along to workers, which may never have heard of what was registered here.
+    return partial(gymnasium.make, gymnasium.registry.get(attribute, env))
 
 
 def made(name: str, make: Callable[[], Any]) -> Made:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
+from numpy.typing import NDArray
 
 from td3.environments.spaces import ActionMap, BadValue, ObservationMap
 from td3.environments.worlds import check_flag, check_reward, told, unpack
@@ -43,9 +44,9 @@ class VectorWorlds:
         executed = self.action.to_env(actions)
         observation, rewards, terminateds, truncateds, info = self._call("step", lambda: self._step(executed))
         seen = self._rows(observation)
-        reward = np.asarray(self._each("reward", rewards, lambda _, r: check_reward(r)), np.float32)
-        terminated = np.asarray(self._each("terminated", terminateds, check_flag), np.bool_)
-        truncated = np.asarray(self._each("truncated", truncateds, check_flag), np.bool_)
+        reward = self._column("reward", rewards, np.float32, lambda _, value: check_reward(value))
+        terminated = self._column("terminated", terminateds, np.bool_, check_flag)
+        truncated = self._column("truncated", truncateds, np.bool_, check_flag)
         ended = (terminated | truncated) & valid
         led_to, look_at = seen, seen
         if self.mode is AutoresetMode.NEXT_STEP:
@@ -95,20 +96,24 @@ class VectorWorlds:
                 self.observation.flatten_one(_pick(observation, row))
             except Exception:
                 return self._who(row)
-        return self._who(slice(None))
+        return self._who()
 
-    def _each(self, field: str, values: Any, check: Any) -> list[Any]:
-        if np.shape(values) != (self.num_envs,):
-            raise EnvironmentFailure(
-                f"{self._who(slice(None))}: {field} has shape {np.shape(values)}, not ({self.num_envs},)."
-            )
-        checked = []
+    def _column(self, field: str, values: Any, kind: Any, check: Callable[[str, Any], Any]) -> NDArray[Any]:
+        """One checked value per environment; row by row only where something looks wrong."""
+        whole = np.asarray(values)
+        if whole.shape != (self.num_envs,):
+            raise EnvironmentFailure(f"{self._who()}: {field} has shape {whole.shape}, not ({self.num_envs},).")
+        if whole.dtype.kind == np.dtype(kind).kind:
+            with np.errstate(over="ignore"):  # too large for float32 is found as infinite
+                column = whole.astype(kind)
+            if np.isfinite(column).all():
+                return column
         for row, value in enumerate(values):
             try:
-                checked.append(check(field, value))
+                check(field, value)
             except BadValue as problem:
                 raise EnvironmentFailure(f"{self._who(row)}: {problem}.") from None
-        return checked
+        return whole.astype(kind)
 
     def _call(self, call: str, function: Any) -> Any:
         try:
@@ -116,21 +121,19 @@ class VectorWorlds:
         except EnvironmentFailure:
             raise
         except TimeoutError:
-            raise EnvironmentFailure(
-                f"{self._who(slice(None))}: {call}() did not answer within {self.timeout:g} s."
-            ) from None
+            raise EnvironmentFailure(f"{self._who()}: {call}() did not answer within {self.timeout:g} s.") from None
         except BadValue as problem:
-            raise EnvironmentFailure(f"{self._who(slice(None))}: {problem}.") from None
+            raise EnvironmentFailure(f"{self._who()}: {problem}.") from None
         except Exception as problem:
-            dead = self._dead()
-            which = dead if dead else slice(None)
-            raise EnvironmentFailure(f"{self._who(which)}: {call}() raised {told(problem)}.") from problem
+            raise EnvironmentFailure(
+                f"{self._who(self._dead() or slice(None))}: {call}() raised {told(problem)}."
+            ) from problem
 
     def _dead(self) -> list[int]:
         processes = getattr(self.envs, "processes", ())
         return [row for row, process in enumerate(processes) if not process.is_alive()]
 
-    def _who(self, rows: Any) -> str:
+    def _who(self, rows: Any = slice(None)) -> str:
         chosen = np.arange(self.num_envs)[rows]
         numbers = ", ".join(map(str, np.atleast_1d(chosen)[:4])) + (", …" if np.size(chosen) > 4 else "")
         return f"Environment {numbers} ({self.name}), step {int(np.max(self._steps[rows]))}"

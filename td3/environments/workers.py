@@ -20,8 +20,8 @@ import cloudpickle
 import numpy as np
 
 from td3.environments.spaces import ActionMap, ObservationMap
-from td3.environments.worlds import patience
-from td3.errors import EnvironmentFailure
+from td3.environments.worlds import patience, told
+from td3.errors import ConfigError, EnvironmentFailure
 from td3.types import Float32s, Tick
 
 START_TIMEOUT = 120.0  # importing a simulator on a busy machine is slow, and happens once
@@ -35,8 +35,9 @@ class WorkerWorlds:
         self._ticks = 0
         self._workers: list[_Worker] = []
         try:
+            by_value = pickled(name, make)
             for share in self._shares:
-                self._workers.append(_Worker(name, make, share.start, share.stop - share.start))
+                self._workers.append(_Worker(name, by_value, share.start, share.stop - share.start))
             spaces = self._answers("start", max(timeout, START_TIMEOUT))[0]
             self.observation: ObservationMap = ObservationMap(spaces[0])
             self.action: ActionMap = ActionMap(spaces[1])
@@ -90,10 +91,19 @@ class WorkerWorlds:
         self._workers = []
 
 
+def pickled(name: str, make: Callable[[], Any]) -> bytes:
+    """By value: the callable may be a lambda or live in a script's __main__, and the worker imports neither."""
+    try:
+        data: bytes = cloudpickle.dumps(make)
+        return data
+    except Exception as problem:
+        raise ConfigError(f"env {name!r} cannot be sent to worker processes: {told(problem)}.") from problem
+
+
 class _Worker:
     """One child process and the socket to it."""
 
-    def __init__(self, name: str, make: Callable[[], Any], first: int, count: int) -> None:
+    def __init__(self, name: str, make: bytes, first: int, count: int) -> None:
         self.first, self.count = first, count
         # The kernel's notice of a parent's end is about the thread that started the child: only the main
         # thread is sure to live as long as the run.
@@ -108,9 +118,8 @@ class _Worker:
                 stdout=2,  # what an environment prints must not end up in a command's answer
             )
         self.connection: Connection[Any, Any] = Connection(ours.detach())
-        # By value: the callable may live in a script's __main__ or be a lambda, and the worker imports neither.
         self.connection.send((sys.path, name, first, count))
-        self.connection.send_bytes(cloudpickle.dumps(make))
+        self.connection.send_bytes(make)
 
     def ended(self) -> str:
         try:

@@ -1,5 +1,6 @@
 """What a collector plays on: n environments behind one `reset` and one `step`, wherever they run."""
 
+import contextlib
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -86,7 +87,8 @@ class LocalWorlds:
 
     def close(self) -> None:
         for env in self.envs:
-            env.close()
+            with contextlib.suppress(Exception):  # all that was learned from it is safe: its farewell is no failure
+                env.close()
 
 
 class blaming:  # noqa: N801 - reads like a word in `with blaming(...)`

@@ -73,7 +73,8 @@ class TwinLinear(nn.Module):
 
 def undrawn_linear(inputs: int, outputs: int) -> nn.Module:
     """A linear layer without PyTorch's own first weights, which would be drawn from the global stream."""
-    return skip_init(nn.Linear, inputs, outputs)
+    layer: nn.Module = skip_init(nn.Linear, inputs, outputs)
+    return layer
 
 
 def perceptron(

@@ -98,6 +98,7 @@ class LiveView:
 
     def _panel(self) -> "RenderableType":
         from rich.console import Group
+        from rich.markup import escape
         from rich.panel import Panel
         from rich.progress_bar import ProgressBar
         from rich.table import Table
@@ -106,11 +107,12 @@ class LiveView:
         table = Table.grid(padding=(0, 3), expand=False)
         for row in self._rows():
             table.add_row(*(f"[dim]{name}[/] {value}" for name, value in row))
-        bar = ProgressBar(total=goal, completed=min(self.step, goal))
+        bar = Table.grid(expand=True)  # a bar alone would not end its line
+        bar.add_row(ProgressBar(total=goal, completed=min(self.step, goal)))
         parts: list[Any] = [bar, table]
         if len(self.evaluations) > 1:
             parts.append(f"[dim]evaluations[/] {sparkline(self.evaluations, 60)}")
-        title = f"{env_name(self.config.env)} · seed {self.config.seed} · {self._phase()}"
+        title = f"{escape(env_name(self.config.env))} · seed {self.config.seed} · {self._phase()}"
         return Panel(Group(*parts), title=title, title_align="left", border_style="cyan")
 
     def _phase(self) -> str:

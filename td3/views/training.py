@@ -1,5 +1,6 @@
 """`td3 train`: follows a run's events, shows them, and leaves well when told to stop."""
 
+import os
 import signal
 import sys
 import time
@@ -75,7 +76,8 @@ class Stop:
         if self.signal is not None:
             raise KeyboardInterrupt
         self.signal = number
-        say("\nStopping after this step; once more leaves at once.")
+        # not `print`: the signal may have come in the middle of one
+        os.write(sys.stderr.fileno(), b"\nStopping after this step; once more leaves at once.\n")
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():

@@ -1,0 +1,105 @@
+"""The documents are true: the fifteen numbers agree everywhere, generated pages are fresh, commands work."""
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from td3.views import cli
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+PAGE = (ROOT / "td3/learner/td3.py").read_text()
+STEPS_PAGE = (ROOT / "docs/fifteen-steps.md").read_text()
+MARKDOWN = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
+
+
+def script(path):
+    spec = importlib.util.spec_from_file_location(path.stem + "_script", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def blocks(text, language):
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def test_the_fifteen_numbers_stand_in_code_tests_and_documents_in_the_same_order():
+    in_code = [int(one) for one in re.findall(r"# (\d+) · ", PAGE)]
+    in_tests = [
+        int(one) for one in re.findall(r"def test_step_(\d\d)_", (ROOT / "tests/test_fifteen_steps.py").read_text())
+    ]
+    in_document = [int(one) for one in re.findall(r"^## (\d+) · ", STEPS_PAGE, re.MULTILINE)]
+    assert in_code == in_tests == in_document == list(range(1, 16))
+
+
+def test_the_documents_titles_are_the_pictures_titles():
+    pictures = script(ROOT / "docs/pictures.py")
+    titles = re.findall(r"^## \d+ · (.+)$", STEPS_PAGE, re.MULTILINE)
+    assert titles == [step.title for step in pictures.STEPS]
+
+
+def test_the_pictures_are_what_their_script_draws(tmp_path):
+    script(ROOT / "docs/pictures.py").draw_all(tmp_path)
+    drawn = {one.name: one.read_bytes() for one in tmp_path.iterdir()}
+    assert len(drawn) == 17
+    for name, data in drawn.items():
+        assert (ROOT / "docs/pictures" / name).read_bytes() == data, f"{name}: run python docs/pictures.py"
+
+
+def test_the_page_of_settings_is_what_the_config_says():
+    assert (ROOT / "docs/settings.md").read_text() == script(ROOT / "docs/settings.py").page()
+
+
+def test_the_lines_of_code_in_the_fifteen_steps_are_lines_of_the_page():
+    known = {" ".join(line.split("#")[0].split()) for line in PAGE.splitlines()}
+    for block in blocks(STEPS_PAGE, "python"):
+        for line in filter(None, (" ".join(line.split("#")[0].split()) for line in block.splitlines())):
+            assert line in known, line
+
+
+@pytest.mark.parametrize("path", MARKDOWN, ids=lambda path: path.name)
+def test_every_link_to_a_file_leads_somewhere(path):
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text()):
+        if not target.startswith("http"):
+            assert (path.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("path", MARKDOWN, ids=lambda path: path.name)
+def test_every_td3_command_in_the_documents_is_understood(path):
+    for block in blocks(path.read_text(), "console"):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                for command in line[2:].split("#")[0].split("&&"):
+                    words = command.split()
+                    if words[0] == "td3":
+                        assert cli.understand(words[1:]).command == words[1]
+
+
+def test_the_readmes_python_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (code,) = blocks(README, "python")
+    small = code.replace("100_000", "300, eval_every=100, eval_episodes=1, warmup_steps=100, hidden=(16,)")
+    small = small.replace("20_000", "60").replace('"Pendulum-v1"', '"Pendulum-v1", warmup_steps=20, hidden=(16,)')
+    assert small != code
+    names = {}
+    exec(small, names)
+    assert names["action"].shape == (6,)
+    assert {one.name for one in tmp_path.iterdir()} == {"runs", "pendulum"}
+
+
+def test_ci_calls_the_readmes_test_command_and_the_readme_is_short():
+    command = "pip install -e '.[test]' && pytest"
+    assert f"$ {command}\n" in README and f"\n{command}\n" in (ROOT / ".ci/run").read_text()
+    assert "$ pip install -e . && td3 train\n" in README
+    assert len(README.splitlines()) <= 120
+
+
+def test_the_example_trains(capsys):
+    example = script(ROOT / "examples/own_environment.py")
+    assert -20_000 < example.main(1_100) < 0
+    assert "step  1,100" in capsys.readouterr().out
