@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         TD3Error,
         TrainingDiverged,
     )
-    from td3.training import train
+    from td3.training import resume, train
     from td3.types import (
         EpisodeEnded,
         Evaluated,
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
         Event,
         Finished,
         Measured,
+        Resumed,
         Saved,
+        SaveFailed,
         Started,
         Stepped,
     )
@@ -44,7 +46,7 @@ _HOMES = {
         "TD3Error",
         "TrainingDiverged",
     ),
-    "td3.training": ("train",),
+    "td3.training": ("resume", "train"),
     "td3.types": (
         "EpisodeEnded",
         "Evaluated",
@@ -52,6 +54,8 @@ _HOMES = {
         "Event",
         "Finished",
         "Measured",
+        "Resumed",
+        "SaveFailed",
         "Saved",
         "Started",
         "Stepped",
@@ -71,7 +75,9 @@ __all__ = [
     "Event",
     "Finished",
     "Measured",
+    "Resumed",
     "RunError",
+    "SaveFailed",
     "Saved",
     "SpaceError",
     "Started",
@@ -81,6 +87,7 @@ __all__ = [
     "__version__",
     "evaluate",
     "load",
+    "resume",
     "train",
 ]
 

@@ -11,13 +11,13 @@ import torch
 from td3 import seeding
 from td3.config import Config
 from td3.environments import ActionMap, ObservationMap, make_worlds
-from td3.environments.spaces import BadValue
-from td3.errors import ConfigError
+from td3.environments.spaces import BadValue, space_from_data
+from td3.errors import ConfigError, RunError
 from td3.evaluation import play_episodes
 from td3.keeping import RunFolder
 from td3.learner.networks import Actor, Encoder
-from td3.learner.state import put_actor, put_tensors, read_tensors, tensors_of
-from td3.training import Session
+from td3.learner.state import put_actor
+from td3.training import Session, config_of, untrusted
 from td3.types import Evaluation, Float32s
 
 
@@ -28,6 +28,7 @@ class Agent:
         self.actor, self.observation, self.action = actor, observation, action
         self.config, self.step = config, step
         self.trusted = True  # whether the environment that the config names may be imported
+        self.notes: tuple[str, ...] = ()  # what was odd about where it came from
         self._device = next(actor.parameters()).device
 
     def act(self, observation: Any, chance: np.random.Generator | None = None) -> Any:
@@ -56,16 +57,21 @@ def load(run: str | Path, checkpoint: str | int = "last", env: Any = None, trust
     Only data is read: no code that the run names is imported. An environment that lives in Python code
     (`module:Id-v0`, a callable) is needed only to evaluate: pass it as `env`, or say `trust=True`.
     """
-    folder = RunFolder(run)
-    data = folder.config_data()
-    chosen = folder.checkpoint(str(checkpoint))
-    config = Config.from_data(data if env is None else {**data, "env": env})
-    seen, done = folder.spaces()
-    observation, action = ObservationMap(seen), ActionMap(done)
+    chosen, (state, tensors), wrong = RunFolder.open(run).newest(
+        lambda one: (one.state(), one.tensors("networks")), str(checkpoint)
+    )
+    config = config_of(state, env, trust=True)  # nothing is imported here
+    try:
+        spaces = state["spaces"]
+        observation = ObservationMap(space_from_data(spaces["observation"]))
+        action = ActionMap(space_from_data(spaces["action"]))
+    except (KeyError, TypeError, ValueError, AssertionError, RecursionError) as problem:
+        raise RunError(f"{chosen.path} describes no spaces: {type(problem).__name__}: {problem}.") from problem
     actor = Actor(Encoder(observation.size), action.size, config.hidden)
-    put_actor(actor, chosen.networks)
+    put_actor(actor, tensors)
     agent = Agent(actor.requires_grad_(False), observation, action, config, chosen.step)
     agent.trusted = trust or env is not None or ":" not in str(config.env)
+    agent.notes = tuple(f"Passed over: {one}" for one in wrong)
     return agent
 
 
@@ -74,10 +80,7 @@ def evaluate(agent: "Agent | TD3", episodes: int = 10, seed: int = 0) -> Evaluat
     agent = agent.agent if isinstance(agent, TD3) else agent
     env = agent.config.env
     if not agent.trusted:
-        raise ConfigError(
-            f"env {env!r} lives in Python code, which is not imported just because a run names it: "
-            "pass the environment (env=…, --env) or say that you trust it (trust=True, --trust)."
-        )
+        raise ConfigError(untrusted(env))
     if episodes < 1:
         raise ConfigError(f"episodes must be at least 1; got {episodes}.")
     worlds = make_worlds(env)
@@ -102,15 +105,12 @@ class TD3:
     def __init__(self, env: Any, **settings: Any) -> None:
         self.config = Config(env=env, **{"eval_every": 0, **settings})
         self._session: Session | None = None
-        self._loaded: Agent | None = None  # until it learns on
-        self._networks: Path | None = None  # those it was loaded from
+        self._loaded: Agent | None = None  # until it learns on, from this folder
+        self._folder: Path | None = None
         self._chance = seeding.generator(self.config.seed, "exploration")
 
     def learn(self, steps: int) -> Self:
-        """Trains `steps` further steps.
-
-        A loaded agent keeps its networks and fills a new memory by playing them, not at random.
-        """
+        """Trains `steps` further steps; a loaded agent goes on exactly where it was saved."""
         session = self._open(steps)
         for _ in session.advance(session.step + steps):
             pass
@@ -121,18 +121,21 @@ class TD3:
         return self.agent.act(observation, None if deterministic else self._chance), None
 
     def save(self, path: str | Path) -> Self:
-        """Keeps config, versions and networks in a new folder, for `TD3.load`, `td3.load` and `td3 evaluate`."""
+        """Keeps everything in a new folder, for `TD3.load`, `td3.load`, `td3 evaluate` and `td3 resume`."""
         session = self._open(1)
-        config = replace(self.config, steps=max(1, session.step))
-        folder = RunFolder.create(path, config, session.worlds)
-        folder.save(tensors_of(session.learner), session.step, session.learner.updates, None)
+        session.config = replace(session.config, steps=max(1, session.step))
+        session.keep_in(RunFolder.create(path, session.config))
+        try:
+            session.save()
+        finally:
+            session.leave()
         return self
 
     @classmethod
     def load(cls, path: str | Path, env: Any = None, trust: bool = False) -> Self:
         agent = load(path, env=env, trust=trust)
         loaded = cls(**{**agent.config.to_data(), "env": agent.config.env})
-        loaded._loaded, loaded._networks = agent, RunFolder(path).checkpoint().networks
+        loaded._loaded, loaded._folder = agent, Path(path)
         return loaded
 
     @property
@@ -145,14 +148,11 @@ class TD3:
 
     def _open(self, steps: int) -> Session:
         if self._session is None:
-            config = replace(self.config, steps=steps)
-            if self._loaded is not None and self._networks is not None:
-                if not self._loaded.trusted:
-                    raise ConfigError("A loaded agent needs its environment to learn: pass env=… or trust=True.")
-                config = replace(config, warmup_steps=0, update_after=config.warmup_steps)
-            self._session = Session(config)
+            if self._loaded is not None and self._folder is not None:
+                env = self.config.env if self._loaded.trusted else None
+                self._session = Session.of(self._folder, env)
+            else:
+                self._session = Session(replace(self.config, steps=steps))
             weakref.finalize(self, self._session.close)
-            if self._networks is not None:
-                put_tensors(self._session.learner, read_tensors(self._networks))
             self._loaded = None
         return self._session

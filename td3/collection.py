@@ -1,12 +1,13 @@
 """Plays the environments and hands out transitions: at random while warming up, then the actor with noise."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from td3 import seeding
 from td3.environments import Worlds
-from td3.types import Bools, Float32s, Transitions
+from td3.types import Bools, Episode, Float32s, Transitions
 
 Policy = Callable[[Float32s], Float32s]  # (n, observation_size) → (n, action_size) in [−1, 1]
 
@@ -43,6 +44,31 @@ class Collector:
         self.steps += int(tick.valid.sum())
         ended = self._tally(tick.reward, tick.valid, tick.terminated | tick.truncated)
         return Played(_only(rows, tick.valid), ended)
+
+    def capture(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Plain data, and arrays: enough to go on playing as if never stopped."""
+        episodes = self.worlds.capture()
+        data = {
+            "steps": self.steps,
+            "chance": seeding.state_of(self.chance),
+            "episodes": [{"start": one.start, "random": one.random} for one in episodes],
+        }
+        tapes = {f"actions.{place}": one.actions for place, one in enumerate(episodes)}
+        return data, {"observation": self.observation, "returns": self._returns, "lengths": self._lengths, **tapes}
+
+    def restore(self, data: dict[str, Any], arrays: dict[str, Any], seeds: list[int]) -> list[str]:
+        """Goes on where `capture` was; tells which episodes could not be brought back, and were closed instead."""
+        episodes = [
+            Episode(one["start"], one["random"], arrays[f"actions.{place}"])
+            for place, one in enumerate(data["episodes"])
+        ]
+        self.observation, failures = self.worlds.restore(episodes, arrays["observation"], seeds)
+        lost = np.array([bool(why) for why in failures])
+        self._returns = np.where(lost, 0, arrays["returns"])
+        self._lengths = np.where(lost, 0, arrays["lengths"])
+        self.steps = int(data["steps"])
+        seeding.put_state(self.chance, data["chance"])
+        return [why for why in failures if why]
 
     def _choose(self, policy: Policy) -> Float32s:
         shape = (self.worlds.num_envs, self.worlds.action.size)

@@ -151,9 +151,11 @@ class Config:
     eval_episodes: int = setting(10, "episodes per evaluation", source=PAPER, at_least=1, at_most=1_000_000)
     checkpoint_every: int = setting(
         5_000,
-        "steps between checkpoints; 0 keeps only best and last",
+        "steps between checkpoints; 0 saves only at a new best and at the end",
         at_least=0,
     )
+    keep_last: int = setting(2, "newest checkpoints that are kept", at_least=1, at_most=1_000_000)
+    keep_best: int = setting(1, "best-judged checkpoints that are kept besides", at_least=0, at_most=1_000_000)
     log_every: int = setting(250, "steps between two rows of training metrics", at_least=1)
 
     engine: str = setting("auto", "who performs the update: `torch` is the readable page", choices=("auto", "torch"))

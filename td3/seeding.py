@@ -1,5 +1,7 @@
 """One seed becomes independent streams with names, so that no part of a run draws from another's."""
 
+from typing import Any
+
 import numpy as np
 
 # A stream is known by its place in this list: add at the end, never reorder, or old seeds change meaning.
@@ -30,3 +32,26 @@ def environment_seeds(seed: int, stream: str, count: int, *branch: int) -> list[
     while len(seeds) < count:
         seeds[int(source.integers(2**32))] = None
     return list(seeds)
+
+
+def state_of(generator: np.random.Generator) -> dict[str, Any]:
+    """Where a stream stands, as plain data; its 128-bit numbers as text, which every JSON reader keeps whole."""
+    state: Any = generator.bit_generator.state
+    if state["bit_generator"] != "PCG64":
+        raise ValueError(f"{state['bit_generator']} is not a kind of stream that is kept")
+    return {
+        "state": hex(state["state"]["state"]),
+        "inc": hex(state["state"]["inc"]),
+        "has_uint32": int(state["has_uint32"]),
+        "uinteger": int(state["uinteger"]),
+    }
+
+
+def put_state(generator: np.random.Generator, data: dict[str, Any]) -> None:
+    """Puts a stream where `state_of` found it."""
+    generator.bit_generator.state = {
+        "bit_generator": "PCG64",
+        "state": {"state": int(data["state"], 16), "inc": int(data["inc"], 16)},
+        "has_uint32": int(data["has_uint32"]),
+        "uinteger": int(data["uinteger"]),
+    }

@@ -9,8 +9,8 @@ point, with every transition remembered and its updates done: leaving the loop t
 
 import os
 import time
-from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,26 +20,28 @@ import torch
 from td3 import seeding
 from td3.collection import Collector, Played
 from td3.config import Config, env_name
-from td3.environments import make_worlds
-from td3.environments.spaces import describe_bounds, oddities
-from td3.errors import ConfigError, EnvironmentFailure, TrainingDiverged
+from td3.environments import Worlds, make_worlds
+from td3.environments.spaces import describe_bounds, oddities, space_to_data
+from td3.errors import ConfigError, EnvironmentFailure, RunError, TrainingDiverged
 from td3.evaluation import play_episodes
-from td3.keeping import RunFolder
+from td3.keeping import Checkpoint, File, Keeper, Record, RunFolder, Snapshot
+from td3.keeping.folder import versions
 from td3.learner import ENGINES, Learner
-from td3.learner.state import tensors_of
+from td3.learner.state import network_tensors, optimizer_tensors, put_networks, put_optimizers
+from td3.measuring import Means, evaluation_metrics
 from td3.replay import bytes_per_transition
 from td3.replay.room import check_room, human
 from td3.types import (
     EpisodeEnded,
     Evaluated,
-    Evaluation,
     Event,
     Finished,
     Measured,
+    Resumed,
     Saved,
+    SaveFailed,
     Started,
     Stepped,
-    Update,
 )
 
 
@@ -52,14 +54,30 @@ def train(config: Config, run: str | Path | None = None) -> Iterator[Event]:
         session.close()
 
 
+def resume(run: str | Path, steps: int | None = None, env: Any = None, trust: bool = False) -> Iterator[Event]:
+    """Goes on with a run to its goal, or to `steps`, bit for bit as if it had never stopped.
+
+    An environment that lives in Python code is imported only if it is passed as `env` or `trust` says so.
+    """
+    session = Session.resumed(run, steps, env, trust)
+    try:
+        yield from session.advance(session.config.steps)
+    finally:
+        session.close()
+
+
 class Session:
     """A run in progress: everything that changes while it trains."""
 
-    def __init__(self, config: Config, run: str | Path | None = None) -> None:
+    def __init__(self, config: Config, run: str | Path | None = None, threads: int | None = None) -> None:
         self.config = config
-        self.threads = use_threads(config.threads)
+        self.threads = use_threads(config.threads if threads is None else threads)
         check_device(config.device)
         self.worlds = make_worlds(config.env, config.num_envs, config.workers, config.worker_timeout)
+        self._judge: Worlds | None = None
+        self.folder: RunFolder | None = None
+        self.record: Record | None = None
+        self.keeper: Keeper | None = None
         try:
             self.bytes_each = bytes_per_transition(self.worlds.observation.size, self.worlds.action.size)
             self.bytes = check_room(self.bytes_each, min(config.buffer_size, config.steps))
@@ -73,19 +91,122 @@ class Session:
                 config.exploration_noise,
             )
             self._judge = make_worlds(config.env) if config.eval_every else None
-            self.folder = RunFolder.create(run, config, self.worlds) if run is not None else None
+            self.replay_chance = seeding.generator(config.seed, "replay")
+            self.smoothing_chance = seeding.generator(config.seed, "smoothing")
+            self.due = 0.0  # updates the schedule has asked for so far
+            self.best: float | None = None
+            self.judged: tuple[int, float] | None = None  # the last evaluation: step, mean
+            self.seconds = 0.0
+            self.means = Means()  # what the next row of metrics is made of
+            self.resumed_notes: tuple[str, ...] | None = None
+            self._began = time.perf_counter()
+            self._measured = (self._began, 0, 0)
+            if run is not None:
+                self.keep_in(RunFolder.create(run, config))
         except BaseException:
-            self.worlds.close()
+            self.close()
             raise
-        self.record = self.folder.record() if self.folder else None
-        self.replay_chance = seeding.generator(config.seed, "replay")
-        self.smoothing_chance = seeding.generator(config.seed, "smoothing")
-        self.due = 0.0  # updates the schedule has asked for so far
-        self.best: float | None = None
-        self.judged: tuple[int, float] | None = None  # the last evaluation: step, mean
-        self.seconds = 0.0
-        self._window: deque[Update] = deque(maxlen=1_000)  # what the next row of metrics is made of
-        self._measured = (time.perf_counter(), 0, 0)
+
+    def keep_in(self, folder: RunFolder, since: Checkpoint | None = None) -> None:
+        """From now on this run is kept there, going on from a checkpoint that it has already."""
+        self.record = Record(folder.metrics, since.manifest.record.size if since else 0)
+        self.keeper = Keeper(folder.path, self.config.keep_last, self.config.keep_best, versions())
+        if since is not None:
+            self.keeper.go_on_from(since)
+        self.folder = folder
+
+    @classmethod
+    def resumed(cls, run: str | Path, steps: int | None, env: Any, trust: bool) -> "Session":
+        """The session of a run that was stopped or killed, as it was at its newest whole checkpoint."""
+        folder = RunFolder.open(run, to_write=True)
+        chosen: Checkpoint | None = None
+        try:
+            if (begun := folder.begun()) is not None:  # stopped before its first checkpoint: from the beginning
+                config = config_of({"config": begun}, env, trust)
+                session = cls(config if steps is None else replace(config, steps=steps))
+                session.resumed_notes = ()
+            else:
+                session, chosen = cls.of_newest(folder, steps, env, trust)
+        except BaseException:
+            folder.release()
+            raise
+        session.keep_in(folder, chosen)
+        if steps is not None:
+            session.save(anew=True)  # the new goal is part of the run from now on
+        return session
+
+    @classmethod
+    def of(cls, run: str | Path, env: Any) -> "Session":
+        """The same, but kept nowhere: the folder is only read."""
+        return cls.of_newest(RunFolder.open(run), None, env, False)[0]
+
+    @classmethod
+    def of_newest(cls, folder: RunFolder, steps: int | None, env: Any, trust: bool) -> tuple["Session", Checkpoint]:
+        chosen, _, wrong = folder.newest(Checkpoint.check)
+        state = chosen.state()
+        config = config_of(state, env, trust)
+        session = cls(config if steps is None else replace(config, steps=steps), threads=chosen.manifest.threads)
+        try:
+            notes = session.restore(chosen, state)
+        except BaseException:
+            session.close()
+            raise
+        session.resumed_notes = (*(f"Passed over: {one}" for one in wrong), *notes)
+        return session, chosen
+
+    def capture(self) -> Snapshot:
+        """All that this run is, at a quiet point."""
+        playing, arrays = self.collector.capture()
+        state = {
+            "config": self.config.to_data(),
+            "spaces": {
+                "observation": space_to_data(self.worlds.observation.space),
+                "action": space_to_data(self.worlds.action.space),
+            },
+            "playing": playing,
+            "replay": seeding.state_of(self.replay_chance),
+            "smoothing": seeding.state_of(self.smoothing_chance),
+            "updates": self.learner.updates,
+            "due": self.due,
+            "best": self.best,
+            "judged": self.judged,
+            "seconds": self.seconds + time.perf_counter() - self._began,
+            "means": self.means.capture(),
+        }
+        tensors = {
+            "networks": network_tensors(self.learner),
+            "optimizers": optimizer_tensors(self.learner),
+            "playing": arrays,
+        }
+        score = self.judged[1] if self.judged and self.judged[0] == self.step else None
+        return Snapshot(state, tensors, self.step, self.learner.updates, score, self.threads)
+
+    def restore(self, chosen: Checkpoint, state: dict[str, Any]) -> list[str]:
+        """Becomes what was captured; random streams last, so that nothing draws from them on the way."""
+        try:
+            put_networks(self.learner, chosen.tensors("networks"))
+            put_optimizers(self.learner, chosen.tensors("optimizers"))
+            chosen.fill(self.learner.memory)
+            seeds = seeding.environment_seeds(
+                self.config.seed, "environments", self.worlds.num_envs, chosen.step
+            )  # for an episode that cannot be brought back
+            notes = self.collector.restore(state["playing"], chosen.arrays("playing"), seeds)
+            self.learner.updates = int(state["updates"])
+            self.due, self.seconds = float(state["due"]), float(state["seconds"])
+            self.best = state["best"]
+            self.judged = (int(state["judged"][0]), float(state["judged"][1])) if state["judged"] else None
+            self.means.restore(state["means"])
+            seeding.put_state(self.replay_chance, state["replay"])
+            seeding.put_state(self.smoothing_chance, state["smoothing"])
+        except (KeyError, TypeError, ValueError, IndexError) as problem:
+            raise RunError(f"{chosen.path} does not describe a run: {type(problem).__name__}: {problem}.") from problem
+        now = versions()
+        notes += [
+            f"{name} was {then}, now it is {now.get(name)}: the same bytes are not to be expected."
+            for name, then in chosen.manifest.versions.items()
+            if now.get(name) != then
+        ]
+        return notes
 
     @property
     def step(self) -> int:
@@ -93,22 +214,24 @@ class Session:
 
     def advance(self, goal: int) -> Iterator[Event]:
         """Trains until `goal` steps are reached. With n environments the last tick may go up to n − 1 beyond."""
-        began = time.perf_counter()
-        self._measured = (began, self.step, self.learner.updates)
+        self._began = time.perf_counter()
+        self._measured = (self._began, self.step, self.learner.updates)
         try:
-            yield Started(self.step, self._summary(), self._notes(goal))
+            yield Started(self.step, self.config, self._summary(), self._notes(goal))
+            if self.resumed_notes is not None:
+                yield Resumed(self.step, self.resumed_notes)
             while self.step < goal:
                 before = self.step
                 played = self.collector.play(self.learner.act)
                 self.learner.memory.add(played.transitions)
                 self._learn(played)
-                yield from self._report(played, before, goal)
+                yield from list(self._report(played, before, goal))  # all is done before any of it is told
                 yield Stepped(self.step, self.learner.updates)
-            self.seconds += time.perf_counter() - began
+            self.seconds += time.perf_counter() - self._began
             last = self.judged[1] if self.judged else None
             yield Finished(self.step, self.learner.updates, self.seconds, self.best, last)
         except (GeneratorExit, EnvironmentFailure):
-            self._save()  # nothing half done is in the networks: a tick is remembered and learned, or neither
+            self.save()  # nothing half done is in the networks: a tick is remembered and learned, or neither
             raise
 
     def _learn(self, played: Played) -> None:
@@ -120,7 +243,7 @@ class Session:
             self.due += sum(length for _, _, length in played.ended) * config.updates_per_step
         while self.learner.updates + 1 <= self.due + 1e-9:
             batch, noise = self.learner.draw(self.replay_chance, self.smoothing_chance)
-            self._window.append(self.learner.update(batch, noise))
+            self.means.add(self.learner.update(batch, noise))
 
     def _report(self, played: Played, before: int, goal: int) -> Iterator[Event]:
         config, step = self.config, self.step
@@ -133,15 +256,20 @@ class Session:
             yield self._evaluate()
         best_now = self.judged is not None and self.judged == (step, self.best)
         due = crossed(config.checkpoint_every, before, step) or best_now or step >= goal
-        if due and (path := self._save()):
-            yield Saved(step, path)
+        if due and self.keeper:
+            try:
+                yield Saved(step, str(self.save()))
+            except RunError as problem:  # told aloud, and training goes on: the checkpoints before are whole
+                yield SaveFailed(step, str(problem))
+        if self.record and self.record.problem:
+            yield SaveFailed(step, self.record.problem)
+            self.record.problem = None
 
     def _measure(self) -> dict[str, float]:
         now, step, updates = time.perf_counter(), self.step, self.learner.updates
         then, old_step, old_updates = self._measured
         self._measured = (now, step, updates)
-        metrics = window_means(self._window)
-        self._window.clear()
+        metrics = self.means.take()
         elapsed = max(now - then, 1e-9)
         metrics["time/steps_per_second"] = (step - old_step) / elapsed
         metrics["time/updates_per_second"] = (updates - old_updates) / elapsed
@@ -168,11 +296,14 @@ class Session:
         self._measured = (then + time.perf_counter() - paused, counters[0], counters[1])
         return Evaluated(self.step, evaluation, improved)
 
-    def _save(self) -> str | None:
-        if self.folder is None:
+    def save(self, anew: bool = False) -> Path | None:
+        """A checkpoint of this step, if there is a folder and it has none yet; `anew` even then."""
+        if self.keeper is None or self.record is None:
             return None
-        score = self.judged[1] if self.judged and self.judged[0] == self.step else None
-        return str(self.folder.save(tensors_of(self.learner), self.step, self.learner.updates, score).path)
+        record = File(self.record.length, self.record.hash.hexdigest())
+        if not anew and self.keeper.newest is not None and self.keeper.newest.step == self.step:
+            return self.keeper.newest.path
+        return self.keeper.publish(self.capture(), self.learner.memory, record).path
 
     def _write(self, step: int, metrics: dict[str, Any]) -> None:
         if self.record:
@@ -205,13 +336,19 @@ class Session:
                 )
         return tuple(notes)
 
+    def leave(self) -> None:
+        """The folder is let go; the run itself goes on in memory."""
+        if self.record:
+            self.record.close()
+        if self.folder:
+            self.folder.release()
+        self.record = self.folder = self.keeper = None
+
     def close(self) -> None:
         self.worlds.close()
         if self._judge:
             self._judge.close()
-        if self.record:
-            self.record.close()
-            self.record = None
+        self.leave()
 
 
 def make_learner(engine: str, config: Config, observation_size: int, action_size: int) -> Learner:
@@ -232,28 +369,22 @@ def crossed(every: int, before: int, now: int) -> bool:
     return every > 0 and now // every > before // every
 
 
-def window_means(window: "deque[Update]") -> dict[str, float]:
-    """Means over the updates since the last row; nothing where there were none."""
-    if not window:
-        return {}
-    names = {"critic_loss": "critic_loss", "q1_mean": "q1", "q2_mean": "q2", "target_mean": "target"}
-    means = {
-        f"train/{name}": float(torch.stack([getattr(update, field) for update in window]).mean())
-        for name, field in names.items()
-    }
-    actor_losses = [update.actor_loss for update in window if update.actor_loss is not None]
-    if actor_losses:
-        means["train/actor_loss"] = float(torch.stack(actor_losses).mean())
-    return means
+def config_of(state: dict[str, Any], env: Any = None, trust: bool = False) -> Config:
+    """The config a checkpoint was made with. What it names is not imported unless the user passes or trusts it."""
+    try:
+        config = Config.from_data(state["config"] if env is None else {**state["config"], "env": env})
+    except (KeyError, TypeError, ConfigError) as problem:
+        raise RunError(f"The checkpoint's config cannot be used: {problem}") from problem
+    if env is None and not trust and ":" in str(config.env):
+        raise ConfigError(untrusted(config.env))
+    return config
 
 
-def evaluation_metrics(evaluation: Evaluation) -> dict[str, Any]:
-    return {
-        "eval/mean_return": evaluation.mean,
-        "eval/std_return": evaluation.std,
-        "eval/returns": evaluation.returns,
-        "eval/lengths": evaluation.lengths,
-    }
+def untrusted(env: Any) -> str:
+    return (
+        f"env {env!r} lives in Python code, which is not imported just because a run names it: "
+        "pass the environment (env=…, --env) or say that you trust it (trust=True, --trust)."
+    )
 
 
 def use_threads(threads: int) -> int:

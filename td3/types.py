@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from td3.config import Config
+
 Float32s = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 
@@ -26,6 +28,14 @@ class Tick(NamedTuple):
     truncated: Bools  # (n,)
     valid: Bools  # (n,)
     observation: Float32s  # (n, observation_size)
+
+
+class Episode(NamedTuple):
+    """An episode under way, as far as it can be brought back: how it began, and what was done since."""
+
+    start: dict[str, Any] | None  # {"seed": …} or {"random": …}; None where it cannot be known
+    random: dict[str, Any] | None  # where the environment's own stream stands now
+    actions: Float32s  # (length, action_size)
 
 
 class Transitions(NamedTuple):
@@ -85,6 +95,7 @@ class Evaluation(NamedTuple):
 
 class Started(NamedTuple):
     step: int
+    config: "Config"
     summary: dict[str, Any]  # what was found: spaces, bytes, engine, threads
     notes: tuple[str, ...]  # what is odd, one sentence each
 
@@ -119,6 +130,20 @@ class Saved(NamedTuple):
     path: str
 
 
+class SaveFailed(NamedTuple):
+    """A save that did not work. Training goes on and what was saved before is whole."""
+
+    step: int
+    reason: str
+
+
+class Resumed(NamedTuple):
+    """A run goes on from a checkpoint; the notes tell what could not be brought back to the bit."""
+
+    step: int
+    notes: tuple[str, ...]
+
+
 class Finished(NamedTuple):
     step: int
     updates: int
@@ -127,4 +152,4 @@ class Finished(NamedTuple):
     last: float | None
 
 
-Event = Started | Stepped | EpisodeEnded | Measured | Evaluated | Saved | Finished
+Event = Started | Resumed | Stepped | EpisodeEnded | Measured | Evaluated | Saved | SaveFailed | Finished

@@ -78,7 +78,7 @@ BAD = [
     ("trian", "'trian' is no command of td3. Did you mean train?"),
     ("", "The following arguments are required: COMMAND"),
     ("evaluate nowhere", "run 'nowhere' is no folder."),
-    ("evaluate .", "run '.' has no config.json: it is no run of td3."),
+    ("evaluate .", "run '.' has no checkpoints: it is no run of td3."),
     ("evaluate . --episodes 0", "--episodes must be a whole number, at least 1; got '0'."),
     ("evaluate . --seed x", "--seed must be a whole number, at least 0; got 'x'."),
     ("check", "The following arguments are required: ENV"),
@@ -103,7 +103,7 @@ def test_training_tells_its_way_in_plain_lines_and_ends_with_score_and_what_to_d
     assert "13.2 kB for 400 transitions (33 bytes each)" in lines[1]
     assert [line.split()[1] for line in lines[2:4]] == ["200", "400"]
     assert lines[4].startswith("Done: 400 steps and 300 updates in ") and "Mean return over 2 episodes" in lines[4]
-    assert lines[5] == f"The run is in {folder}" and "td3 evaluate" in lines[6]
+    assert lines[5] == f"The run is in {folder}" and "td3 evaluate" in lines[6] and "td3 resume" in lines[7]
     assert "\x1b" not in done.stderr
 
 
@@ -181,7 +181,7 @@ def test_a_signal_leaves_a_usable_run(tmp_path, number, code):
     rest = process.stderr.read()
     assert process.wait(timeout=60) == code
     process.stderr.close()
-    assert "Stopped at step" in rest and "td3 evaluate r" in rest and "Traceback" not in rest
+    assert "Stopped at step" in rest and "td3 resume r" in rest and "Traceback" not in rest
     answer = json.loads(td3("evaluate", "r", "--episodes", "1", "--json", cwd=tmp_path).stdout)
     assert answer["step"] >= 500
 

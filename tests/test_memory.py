@@ -21,7 +21,8 @@ def test_the_last_rows_written_are_held_whatever_the_size_of_the_chunks(chunk):
         memory.add(some(first, chunk))
     total = -(-70 // chunk) * chunk
     assert sorted(memory.columns.reward.tolist()) == list(range(total - 10, total))
-    assert memory.head == total % 10 and len(memory) == 10
+    assert memory.written == total and memory.oldest == total - 10 and len(memory) == 10
+    assert memory.rows(total - 10, total).reward.tolist() == list(range(total - 10, total))
     assert (memory.columns.next_observation == memory.columns.observation + 1).all()
 
 

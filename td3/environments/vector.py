@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from td3.environments.spaces import ActionMap, BadValue, ObservationMap
 from td3.environments.worlds import check_flag, check_reward, told, unpack
 from td3.errors import EnvironmentFailure, SpaceError
-from td3.types import Bools, Float32s, Tick
+from td3.types import Bools, Episode, Float32s, Tick
 
 
 class VectorWorlds:
@@ -58,6 +58,19 @@ class VectorWorlds:
             fresh = self._call("reset", lambda: self._reset(options=mask))[0]
             look_at = np.where(ended[:, None], self._rows(fresh), seen)
         return Tick(led_to, reward, terminated, truncated, valid, look_at)
+
+    def capture(self) -> list[Episode]:
+        """A ready-made vector is a closed box: how its episodes began cannot be known."""
+        return [Episode(None, None, np.zeros((0, self.action.size), np.float32))] * self.num_envs
+
+    def restore(
+        self,
+        episodes: Sequence[Episode],  # noqa: ARG002
+        observations: Float32s,  # noqa: ARG002
+        seeds: Sequence[int],
+    ) -> tuple[Float32s, list[str]]:
+        why = "cannot be brought back: it is part of a ready-made vector environment."
+        return self.reset(seeds), [f"Environment {row} {why}" for row in range(self.num_envs)]
 
     def _reset(self, **how: Any) -> Any:
         return self.envs.reset(**how)

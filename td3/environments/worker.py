@@ -36,8 +36,8 @@ def serve(connection: "Connection[Any, Any]") -> None:
         worlds = make_local(name, cloudpickle.loads(connection.recv_bytes()), first, count)
         connection.send(("done", (worlds.observation.space, worlds.envs[0].action_space)))
         while True:
-            call, argument = connection.recv()
-            connection.send(("done", getattr(worlds, call)(argument)))
+            call, arguments = connection.recv()
+            connection.send(("done", getattr(worlds, call)(*arguments)))
     except TD3Error as problem:
         connection.send(("failed", _plain(problem)))
     except (EOFError, OSError):

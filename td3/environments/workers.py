@@ -22,7 +22,7 @@ import numpy as np
 from td3.environments.spaces import ActionMap, ObservationMap
 from td3.environments.worlds import patience, told
 from td3.errors import ConfigError, EnvironmentFailure
-from td3.types import Float32s, Tick
+from td3.types import Episode, Float32s, Tick
 
 START_TIMEOUT = 120.0  # importing a simulator on a busy machine is slow, and happens once
 
@@ -46,14 +46,27 @@ class WorkerWorlds:
             raise
 
     def reset(self, seeds: Sequence[int]) -> Float32s:
-        self._ask("reset", [list(seeds[share]) for share in self._shares])
+        self._ask("reset", [(list(seeds[share]),) for share in self._shares])
         return np.concatenate(self._answers("reset", self.timeout))
 
     def step(self, actions: Float32s) -> Tick:
         self._ticks += 1
-        self._ask("step", [actions[share] for share in self._shares])
+        self._ask("step", [(actions[share],) for share in self._shares])
         ticks = self._answers("step", self.timeout)
         return Tick(*(np.concatenate(column) for column in zip(*ticks, strict=True)))
+
+    def capture(self) -> list[Episode]:
+        self._ask("capture", [()] * len(self._workers))
+        return [episode for share in self._answers("capture", self.timeout) for episode in share]
+
+    def restore(
+        self, episodes: Sequence[Episode], observations: Float32s, seeds: Sequence[int]
+    ) -> tuple[Float32s, list[str]]:
+        self._ask("restore", [(episodes[share], observations[share], seeds[share]) for share in self._shares])
+        # Playing a whole episode again takes as long as its steps do, and each of them has the usual time.
+        longest = max((len(episode.actions) for episode in episodes), default=0)
+        answers = self._answers("restore", self.timeout * (2 + longest / 100))
+        return np.concatenate([seen for seen, _ in answers]), [why for _, failures in answers for why in failures]
 
     def _ask(self, call: str, arguments: Sequence[Any]) -> None:
         for worker, argument in zip(self._workers, arguments, strict=True):

@@ -10,9 +10,12 @@ from typing import Any, Protocol
 import gymnasium
 import numpy as np
 
+from td3 import seeding
 from td3.environments.spaces import ActionMap, BadValue, ObservationMap
 from td3.errors import EnvironmentFailure
-from td3.types import Float32s, Tick
+from td3.types import Episode, Float32s, Tick
+
+LONGEST_TAPE = 100_000  # actions of one episode that are remembered, to play it again
 
 
 class Worlds(Protocol):
@@ -25,6 +28,12 @@ class Worlds(Protocol):
 
     def reset(self, seeds: Sequence[int]) -> Float32s: ...
     def step(self, actions: Float32s) -> Tick: ...
+    def capture(self) -> list[Episode]: ...
+    def restore(
+        self, episodes: Sequence[Episode], observations: Float32s, seeds: Sequence[int]
+    ) -> tuple[Float32s, list[str]]:
+        """Brings every episode back, or begins another from its seed; what is seen now, and why it failed or ''."""
+
     def close(self) -> None: ...
 
 
@@ -41,6 +50,8 @@ class LocalWorlds:
         self.observation = ObservationMap(envs[0].observation_space)
         self.action = ActionMap(envs[0].action_space)
         self._steps = [0] * self.num_envs
+        self._starts: list[dict[str, Any] | None] = [None] * self.num_envs  # how each episode began
+        self._tapes: list[list[Float32s]] = [[] for _ in envs]  # and what was done in it since
 
     def reset(self, seeds: Sequence[int]) -> Float32s:
         return np.stack([self._reset(place, seed) for place, seed in enumerate(seeds)])
@@ -65,11 +76,66 @@ class LocalWorlds:
                 tick.reward[place] = check_reward(reward)
                 tick.terminated[place] = check_flag("terminated", terminated)
                 tick.truncated[place] = check_flag("truncated", truncated)
-            ended = tick.terminated[place] or tick.truncated[place]
+        for place, ended in enumerate(tick.terminated | tick.truncated):  # only now is this tick sure to count
+            self._remember(place, actions[place])
             tick.observation[place] = self._reset(place, None) if ended else tick.next_observation[place]
         return tick
 
+    def capture(self) -> list[Episode]:
+        """Each episode as the random state before its reset and the actions since."""
+        empty = np.zeros((0, self.action.size), np.float32)
+        return [
+            Episode(start, _random_state(env), np.array(tape, np.float32) if tape else empty)
+            for start, env, tape in zip(self._starts, self.envs, self._tapes, strict=True)
+        ]
+
+    def restore(
+        self, episodes: Sequence[Episode], observations: Float32s, seeds: Sequence[int]
+    ) -> tuple[Float32s, list[str]]:
+        seen, failures = observations.copy(), [""] * self.num_envs
+        for place, (episode, expected) in enumerate(zip(episodes, observations, strict=True)):
+            try:
+                self._replay(place, episode, expected)
+            except (BadValue, EnvironmentFailure) as problem:
+                failures[place] = f"Environment {self.first + place} cannot be brought back: {problem}"
+                seen[place] = self._reset(place, seeds[place])
+        return seen, failures
+
+    def _replay(self, place: int, episode: Episode, expected: Float32s) -> None:
+        """The same beginning, the same actions; then what is seen must be what was seen, to the bit."""
+        env, start = self.envs[place], episode.start
+        if start is None:
+            raise BadValue("how its episode began is not known.")
+        if "seed" in start:
+            seen = self._reset(place, int(start["seed"]))
+        else:
+            self._reset(place, 0)  # some environments have no random state before their first reset
+            seeding.put_state(env.unwrapped.np_random, start["random"])
+            seen = self._reset(place, None)
+        for number, action in enumerate(episode.actions, 1):
+            self._remember(place, action)
+            answer = self._ask(place, "step", env.step, self.action.to_env(action[None])[0, ...])
+            observation, _, terminated, truncated = unpack(answer)
+            seen = self.observation.flatten_one(observation)
+            if terminated or truncated:
+                raise BadValue(f"its episode ended at step {number} of {len(episode.actions)} when played again.")
+        if seen.tobytes() != expected.tobytes():
+            raise BadValue("the same actions led elsewhere when played again.")
+        if _random_state(env) != episode.random:
+            raise BadValue("its random state differs after the same actions.")
+
+    def _remember(self, place: int, action: Float32s) -> None:
+        tape = self._tapes[place]
+        if len(tape) < LONGEST_TAPE:
+            tape.append(action.copy())
+        else:  # so long an episode would take too long to play again
+            self._starts[place] = None
+            tape.clear()
+
     def _reset(self, place: int, seed: int | None) -> Float32s:
+        before = _random_state(self.envs[place])
+        self._starts[place] = {"seed": seed} if seed is not None else {"random": before} if before else None
+        self._tapes[place] = []
         answer = self._ask(place, "reset", lambda: self.envs[place].reset(seed=seed))
         with blaming(self._who(place) + ", reset"):
             if not isinstance(answer, tuple) or len(answer) != 2:
@@ -89,6 +155,17 @@ class LocalWorlds:
         for env in self.envs:
             with contextlib.suppress(Exception):  # all that was learned from it is safe: its farewell is no failure
                 env.close()
+
+
+def _random_state(env: gymnasium.Env[Any, Any]) -> dict[str, Any] | None:
+    """The environment's own stream; None where it has none, or one of another kind."""
+    stream = getattr(env.unwrapped, "_np_random", None)
+    if not isinstance(stream, np.random.Generator):
+        return None
+    try:
+        return seeding.state_of(stream)
+    except ValueError:
+        return None
 
 
 class blaming:  # noqa: N801 - reads like a word in `with blaming(...)`

@@ -1,10 +1,11 @@
 """The run folder: plain data that can be copied, moved and opened without running anything from it.
 
-`config.json` and `versions.json` say how the run was made, `metrics.jsonl` grows line by line, and
-`checkpoints/` holds numbered folders that appear whole or not at all and are never written again.
+`config.json` and `versions.json` say how the run was begun, `metrics.jsonl` grows line by line, `checkpoints/`
+holds numbered folders that appear whole or not at all and are never written again, and `memory/` the rows they share.
 """
 
-from td3.keeping.folder import Checkpoint, RunFolder
-from td3.keeping.record import read_metrics
+from td3.keeping.checkpoint import Checkpoint, File, Keeper, Snapshot
+from td3.keeping.folder import RunFolder, verify
+from td3.keeping.record import Record, read_metrics
 
-__all__ = ["Checkpoint", "RunFolder", "read_metrics"]
+__all__ = ["Checkpoint", "File", "Keeper", "Record", "RunFolder", "Snapshot", "read_metrics", "verify"]

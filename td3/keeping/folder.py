@@ -1,165 +1,126 @@
-"""Makes, reads and prunes run folders."""
+"""The run folder as a whole: made once, opened by one writer at a time, read by anybody."""
 
 import contextlib
-import os
 import platform
-import re
-import shutil
 import sys
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
-from gymnasium.spaces import Space
 
 from td3.config import Config
-from td3.environments import Worlds
-from td3.environments.spaces import space_from_data, space_to_data
 from td3.errors import ConfigError, RunError
-from td3.keeping.record import Record
+from td3.keeping import checkpoint, disk
+from td3.keeping.checkpoint import Checkpoint
+from td3.keeping.lock import Lock
 from td3.version import VERSION
 
-FORMAT = 1
-NUMBERED = re.compile(r"\d{9}")
-LARGEST_JSON = 16 * 2**20
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """The networks at one step; `score` is the mean evaluation return there, where it was judged."""
-
-    path: Path
-    step: int
-    updates: int
-    score: float | None
-
-    @property
-    def networks(self) -> Path:
-        return self.path / "networks.safetensors"
+Read = TypeVar("Read")
 
 
 class RunFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self.lock: Lock | None = None
 
     @property
     def metrics(self) -> Path:
         return self.path / "metrics.jsonl"
 
     @classmethod
-    def create(cls, path: str | Path, config: Config, worlds: Worlds) -> "RunFolder":
-        """A new folder with all that is known before the first step; a folder in use is left alone."""
+    def create(cls, path: str | Path, config: Config) -> "RunFolder":
+        """A new folder, held by us, with all that is known before the first step; one in use is left alone.
+
+        It is made beside its place and then renamed: a run folder is whole from its first moment.
+        """
         run = cls(path)
+        fresh = run.path.parent / f".{run.path.name}-{uuid.uuid4().hex}"
         try:
             if run.path.exists() and (not run.path.is_dir() or any(run.path.iterdir())):
                 raise ConfigError(f"run must be a new or empty folder; {str(run.path)!r} has something in it.")
-            (run.path / "checkpoints").mkdir(parents=True)
-            _write_json(run.path / "config.json", config.to_data())
-            _write_json(
-                run.path / "spaces.json",
-                {
-                    "observation": space_to_data(worlds.observation.space),
-                    "action": space_to_data(worlds.action.space),
-                },
-            )
-            _write_json(run.path / "versions.json", versions())
+            for name in ("checkpoints", "memory"):
+                (fresh / name).mkdir(parents=True)
+            disk.write(fresh / "config.json", _readable(config.to_data()))
+            disk.write(fresh / "versions.json", _readable(versions()))
+            disk.sync_folder(fresh)
+            disk.rename(fresh, run.path)
         except OSError as problem:
+            with contextlib.suppress(OSError):
+                disk.remove(fresh)
             raise ConfigError(f"run {str(run.path)!r} cannot be written: {problem.strerror}.") from problem
+        run.lock = Lock(run.path)
         return run
 
-    def record(self) -> Record:
-        return Record(self.metrics)
+    @classmethod
+    def open(cls, path: str | Path, *, to_write: bool = False) -> "RunFolder":
+        run = cls(path)
+        if not run.path.is_dir():
+            raise ConfigError(f"run {str(run.path)!r} is no folder.")
+        if not (run.path / "checkpoints").is_dir():
+            raise ConfigError(f"run {str(run.path)!r} has no checkpoints: it is no run of td3.")
+        if to_write:
+            run.lock = Lock(run.path)
+        return run
 
-    def spaces(self) -> tuple[Space[Any], Space[Any]]:
-        """What the agent sees and does, without making the environment."""
-        path = self.path / "spaces.json"
-        data = _read_json(path)
+    def begun(self) -> dict[str, Any] | None:
+        """The config of a run that has no checkpoint yet, because it was stopped before its first."""
+        if any((self.path / "checkpoints").glob("[0-9]*")):
+            return None
         try:
-            return space_from_data(data["observation"]), space_from_data(data["action"])
-        except (KeyError, TypeError, ValueError, AssertionError, RecursionError) as problem:
-            raise RunError(f"{path} describes no spaces: {type(problem).__name__}: {problem}.") from problem
+            return msgspec.json.decode(
+                disk.read(self.path / "config.json", checkpoint.LARGEST_JSON), type=dict[str, Any]
+            )
+        except (msgspec.DecodeError, RecursionError) as problem:
+            raise RunError(f"{self.path / 'config.json'} is no JSON object: {problem}.") from None
 
-    def config_data(self) -> dict[str, Any]:
-        if not self.path.is_dir():
-            raise ConfigError(f"run {str(self.path)!r} is no folder.")
-        if not (self.path / "config.json").is_file():
-            raise ConfigError(f"run {str(self.path)!r} has no config.json: it is no run of td3.")
-        data = _read_json(self.path / "config.json")
-        if not isinstance(data, dict):
-            raise RunError(f"{self.path / 'config.json'} is no JSON object.")
-        return data
+    def newest(self, read: Callable[[Checkpoint], Read], which: str = "last") -> tuple[Checkpoint, Read, list[str]]:
+        """The newest checkpoint (or the best, or a step's) that `read` can read, and what was wrong with others."""
+        found, unreadable = checkpoint.find(self.path)
+        wrong = list(unreadable.values())
+        for one in self._choose(found, which):
+            try:
+                return one, read(one), wrong
+            except RunError as problem:
+                wrong.append(str(problem))
+        told = " ".join(wrong) if wrong else "none was saved yet."
+        raise RunError(f"run {str(self.path)!r} has no whole checkpoint: {told}")
 
-    def save(self, tensors: Mapping[str, Any], step: int, updates: int, score: float | None) -> Checkpoint:
-        """A new checkpoint, whole or not at all; then all but the newest and the best go."""
-        from safetensors.torch import save_file
-
-        final = self.path / "checkpoints" / f"{step:09d}"
-        kept = Checkpoint(final, step, updates, score)
-        if final.exists():  # the same step of the same run: the same bytes
-            return kept
-        fresh = final.parent / f".tmp-{uuid.uuid4().hex}"
-        try:
-            fresh.mkdir(parents=True)
-            save_file(dict(tensors), fresh / kept.networks.name)
-            _write_json(fresh / "state.json", {"format": FORMAT, "step": step, "updates": updates, "score": score})
-            for file in (fresh / kept.networks.name, fresh / "state.json", fresh):
-                _sync(file)
-            fresh.rename(final)
-            _sync(final.parent)
-        except OSError as problem:
-            shutil.rmtree(fresh, ignore_errors=True)
-            raise RunError(f"The checkpoint at step {step:,} cannot be saved: {problem.strerror}.") from problem
-        self._prune()
-        return kept
-
-    def checkpoints(self) -> list[Checkpoint]:
-        """All that are whole enough to be read, oldest first."""
-        folder = self.path / "checkpoints"
-        found = []
-        for path in sorted(folder.iterdir()) if folder.is_dir() else []:
-            if NUMBERED.fullmatch(path.name) and path.is_dir():
-                with contextlib.suppress(RunError, msgspec.ValidationError):
-                    state = msgspec.convert(_read_json(path / "state.json"), _State)
-                    found.append(Checkpoint(path, state.step, state.updates, state.score))
-        return found
-
-    def checkpoint(self, which: str = "last") -> Checkpoint:
-        """`last`, `best` or a step."""
-        found = self.checkpoints()
-        if not found:
-            raise RunError(f"run {str(self.path)!r} has no checkpoint yet.")
-        steps = ", ".join(f"{one.step}" for one in found)
+    @staticmethod
+    def _choose(found: list[Checkpoint], which: str) -> list[Checkpoint]:
+        """Candidates, the most wanted first."""
         if which == "last":
-            return found[-1]
+            return found[::-1]
         if which == "best":
-            return best_of(found) or found[-1]
-        for one in found:
-            if which.isdigit() and one.step == int(which):
-                return one
-        raise ConfigError(f"checkpoint must be last, best or one of the steps {steps}; got {which!r}.")
+            return sorted(found, key=lambda one: (one.score is not None, one.score or 0.0, one.step), reverse=True)
+        chosen = [one for one in found if which.isdigit() and one.step == int(which)]
+        if not chosen:
+            steps = ", ".join(dict.fromkeys(str(one.step) for one in found)) or "none"
+            raise ConfigError(f"checkpoint must be last, best or one of the steps {steps}; got {which!r}.")
+        return chosen
 
-    def _prune(self) -> None:
-        found = self.checkpoints()
-        keep = {found[-1].path, (best_of(found) or found[-1]).path} if found else set()
-        for one in found:
-            if one.path not in keep:
-                shutil.rmtree(one.path, ignore_errors=True)
-
-
-class _State(msgspec.Struct):
-    step: int
-    updates: int
-    score: float | None
+    def release(self) -> None:
+        if self.lock is not None:
+            self.lock.release()
+            self.lock = None
 
 
-def best_of(checkpoints: list[Checkpoint]) -> Checkpoint | None:
-    """The highest score; of equals the latest."""
-    scored = [one for one in checkpoints if one.score is not None]
-    return max(scored, key=lambda one: (one.score, one.step), default=None)
+def verify(path: str | Path) -> dict[str, str]:
+    """Every checkpoint's name, oldest first, with what is wrong with it, or ''."""
+    run = RunFolder.open(path)
+    found, wrong = checkpoint.find(run.path)
+    results = {place.name: why for place, why in wrong.items()}
+    for one in found:
+        try:
+            one.check()
+            if one is found[-1]:
+                one.check_run()
+            results[one.path.name] = ""
+        except RunError as problem:
+            results[one.path.name] = str(problem)
+    return dict(sorted(results.items(), key=lambda item: int(item[0].split("-")[0])))
 
 
 def versions() -> dict[str, Any]:
@@ -169,32 +130,8 @@ def versions() -> dict[str, Any]:
     for package in packages:
         with contextlib.suppress(PackageNotFoundError):
             found[package] = version(package)
-    return {**found, "platform": f"{sys.platform} {platform.machine()}", "format": FORMAT}
+    return {**found, "platform": f"{sys.platform} {platform.machine()}"}
 
 
-def _write_json(path: Path, data: Any) -> None:
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(data), indent=2) + b"\n")
-
-
-def _read_json(path: Path) -> Any:
-    try:
-        with path.open("rb") as file:
-            text = file.read(LARGEST_JSON + 1)
-        if len(text) > LARGEST_JSON:
-            raise RunError(f"{path} is larger than any run's file: {LARGEST_JSON:,} bytes.")
-        return msgspec.json.decode(text)
-    except OSError as problem:
-        raise RunError(f"{path} cannot be read: {problem.strerror}.") from problem
-    except msgspec.DecodeError as problem:
-        raise RunError(f"{path} is no valid JSON: {problem}.") from problem
-    except RecursionError:
-        raise RunError(f"{path} is nested too deeply.") from None
-
-
-def _sync(path: Path) -> None:
-    """On the disk, not only on its way there."""
-    file = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
+def _readable(data: Any) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(data), indent=2) + b"\n"

@@ -1,5 +1,7 @@
 """The record of a run: one JSON object per line, appended in one write, readable while it grows."""
 
+import contextlib
+import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,13 +13,31 @@ from td3.errors import RunError
 
 
 class Record:
-    """The writing side. NaN and infinity are written as null, which every JSON reader understands."""
+    """The writing side. NaN and infinity are written as null, which every JSON reader understands.
 
-    def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+    It knows the length and the hash of all it has written, so that a checkpoint can tell where the record stood and
+    a resumed run goes on from there: what was written after it is cut off, and each step stands once.
+    """
+
+    def __init__(self, path: Path, length: int = 0) -> None:
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        self.hash = hashlib.sha256(os.pread(self._file, length, 0) if length else b"")
+        self.length = length
+        self.problem: str | None = None  # of the last row that could not be written
+        os.ftruncate(self._file, length)
 
     def write(self, step: int, metrics: dict[str, Any]) -> None:
-        os.write(self._file, msgspec.json.encode({"step": step, **metrics}) + b"\n")
+        row = msgspec.json.encode({"step": step, **metrics}) + b"\n"
+        try:
+            if os.pwrite(self._file, row, self.length) != len(row):
+                raise OSError(28, "No space left on device")
+        except OSError as problem:
+            self.problem = f"A row of metrics at step {step:,} cannot be written: {problem.strerror}."
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file, self.length)
+            return
+        self.hash.update(row)
+        self.length += len(row)
 
     def close(self) -> None:
         os.close(self._file)

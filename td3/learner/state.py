@@ -1,39 +1,72 @@
-"""The learner's networks as named tensors, the way they are kept on disk."""
+"""The learner as named tensors, the way it is kept on disk: networks, and what Adam remembers of them."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
-from safetensors import SafetensorError
-from safetensors.torch import load_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from td3.errors import RunError
 from td3.learner.networks import Actor
 from td3.learner.td3 import Learner
 
 NETWORKS = ("actor", "actor_target", "critics", "critic_targets")
+OPTIMIZERS = ("actor_optimizer", "critics_optimizer")
 
 
-def tensors_of(learner: Learner) -> dict[str, Tensor]:
+def network_tensors(learner: Learner) -> dict[str, Tensor]:
     """'actor.layers.0.weight' → tensor; the two critics lie side by side in one tensor."""
     return {
-        f"{network}.{name}": tensor.detach().cpu().contiguous()
+        f"{network}.{name}": kept(tensor)
         for network in NETWORKS
         for name, tensor in getattr(learner, network).state_dict().items()
     }
 
 
-def put_tensors(learner: Learner, tensors: Mapping[str, Tensor]) -> None:
+def put_networks(learner: Learner, tensors: Mapping[str, Tensor]) -> None:
     for network in NETWORKS:
-        getattr(learner, network).load_state_dict(part_of(tensors, network))
+        put(getattr(learner, network), tensors, network)
 
 
-def put_actor(actor: Actor, path: Path) -> None:
+def put_actor(actor: Actor, tensors: Mapping[str, Tensor]) -> None:
+    put(actor, tensors, "actor")
+
+
+def optimizer_tensors(learner: Learner) -> dict[str, Tensor]:
+    """'actor_optimizer.0.exp_avg' → tensor, by the place of the parameter; nothing before the first step."""
+    return {
+        f"{name}.{place}.{key}": kept(value)
+        for name in OPTIMIZERS
+        for place, remembered in getattr(learner, name).state_dict()["state"].items()
+        for key, value in remembered.items()
+    }
+
+
+def put_optimizers(learner: Learner, tensors: Mapping[str, Tensor]) -> None:
+    for name in OPTIMIZERS:
+        optimizer = getattr(learner, name)
+        state: dict[int, dict[str, Tensor]] = {}
+        for key, value in part_of(tensors, name).items():
+            place, _, what = key.partition(".")
+            state.setdefault(int(place), {})[what] = value
+        parameters = optimizer.param_groups[0]["params"]
+        if state and not fits(state, parameters):
+            raise RunError(f"The optimizers' file does not fit the run's networks: {name}.")
+        optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+
+
+def fits(state: Mapping[int, Mapping[str, Tensor]], parameters: list[Tensor]) -> bool:
+    return set(state) == set(range(len(parameters))) and all(
+        set(state[place]) == {"step", "exp_avg", "exp_avg_sq"}
+        and state[place]["exp_avg"].shape == state[place]["exp_avg_sq"].shape == parameter.shape
+        for place, parameter in enumerate(parameters)
+    )
+
+
+def put(network: nn.Module, tensors: Mapping[str, Tensor], name: str) -> None:
     try:
-        actor.load_state_dict(part_of(read_tensors(path), "actor"))
+        network.load_state_dict(part_of(tensors, name))
     except RuntimeError as problem:
         reason = " ".join(str(problem).split())
-        raise RunError(f"{path} does not fit the run's config.json: {reason}") from problem
+        raise RunError(f"The networks' file does not fit the run's config: {reason}") from None
 
 
 def part_of(tensors: Mapping[str, Tensor], network: str) -> dict[str, Tensor]:
@@ -41,10 +74,5 @@ def part_of(tensors: Mapping[str, Tensor], network: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): one for name, one in tensors.items() if name.startswith(prefix)}
 
 
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    try:
-        return load_file(path)
-    except OSError as problem:
-        raise RunError(f"{path} cannot be read: {problem.strerror or problem}.") from problem
-    except (SafetensorError, ValueError) as problem:
-        raise RunError(f"{path} is damaged: {problem}.") from problem
+def kept(tensor: Tensor) -> Tensor:
+    return tensor.detach().cpu().contiguous()

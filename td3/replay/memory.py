@@ -23,20 +23,29 @@ class Memory:
             next_observation=np.empty((capacity, observation_size), np.float32),
             terminated=np.empty(capacity, np.bool_),
         )
-        self.head = 0  # where the next row goes
-        self.size = 0  # rows written and not yet overwritten
+        self.written = 0  # rows ever written: row number n lies at n modulo the capacity
 
     def __len__(self) -> int:
-        return self.size
+        """Rows written and not yet overwritten."""
+        return min(self.written, self.capacity)
 
     def add(self, rows: Transitions) -> None:
         count = len(rows.reward)
-        places = (self.head + np.arange(count)) % self.capacity
+        places = (self.written + np.arange(count)) % self.capacity
         for column, values in zip(self.columns, rows, strict=True):
             assert values.shape == (count, *column.shape[1:]), (values.shape, column.shape)
             column[places] = values
-        self.head = (self.head + count) % self.capacity
-        self.size = min(self.size + count, self.capacity)
+        self.written += count
+
+    @property
+    def oldest(self) -> int:
+        """The number of the oldest row still held."""
+        return self.written - len(self)
+
+    def rows(self, first: int, end: int) -> Transitions:
+        """Copies of the rows numbered from `first` to before `end`, in the order they were written."""
+        places = np.arange(first, end) % self.capacity
+        return Transitions._make(column[places] for column in self.columns)
 
     def gather(self, rows: NDArray[np.int64]) -> Batch:
         """Copies of these rows; whoever draws the row numbers owns the randomness."""

@@ -86,19 +86,32 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
         if name != "env":
             settings.add_argument(flag(name), dest=f"set_{name}", metavar=metavar(name), help=help_of(name))
 
+    resume = command("resume", run_resume, "Go on with a run that was stopped or killed, as if it never had been.")
+    resume.add_argument("run", metavar="RUN", help="the run's folder")
+    resume.add_argument("--steps", metavar="N", help="a further goal than the run's own")
+    resume.add_argument("--quiet", action="store_true", help="say only how it ended")
+    trusting(resume)
+
     evaluate = command("evaluate", run_evaluate, "Play a run's agent without noise and tell its returns.")
     evaluate.add_argument("run", metavar="RUN", help="the run's folder")
     evaluate.add_argument("--episodes", metavar="N", default="10", help="how many (default: 10)")
     evaluate.add_argument("--seed", metavar="N", default="0", help="of the episodes' starts (default: 0)")
     evaluate.add_argument("--checkpoint", metavar="WHICH", default="last", help="last (default), best, or a step")
-    evaluate.add_argument("--env", metavar="ENV", help="play this environment instead of the one the run names")
-    evaluate.add_argument("--trust", action="store_true", help="import the Python code the run's env names")
+    trusting(evaluate)
+
+    verify = command("verify", run_verify, "Check every checkpoint of a run against its hashes.")
+    verify.add_argument("run", metavar="RUN", help="the run's folder")
 
     check = command("check", run_check, "Say whether TD3 can train on an environment, and what it will see.")
     check.add_argument("env", metavar="ENV", help=help_of("env"))
 
     command("selftest", run_selftest, "Compare every engine's update with an independent float64 retelling.")
     return parser, commands
+
+
+def trusting(parser: Parser) -> None:
+    parser.add_argument("--env", metavar="ENV", help="play this environment instead of the one the run names")
+    parser.add_argument("--trust", action="store_true", help="import the Python code the run's env names")
 
 
 def flag(name: str) -> str:
@@ -130,9 +143,35 @@ def run_train(chosen: argparse.Namespace) -> int:
         values["env"] = chosen.env
     config = Config(**values)
     find_local_modules()
+    from td3.training import train
+    from td3.views.training import new_folder, watch_training
+
+    folder = Path(chosen.run) if chosen.run else new_folder(config)
+    return watch_training(train(config, folder), folder, quiet=chosen.quiet, as_json=chosen.json)
+
+
+def run_resume(chosen: argparse.Namespace) -> int:
+    steps = None if chosen.steps is None else whole_number("--steps", chosen.steps, at_least=1)
+    find_local_modules()
+    from td3.training import resume
     from td3.views.training import watch_training
 
-    return watch_training(config, chosen.run, quiet=chosen.quiet, as_json=chosen.json)
+    events = resume(chosen.run, steps, chosen.env, chosen.trust)
+    return watch_training(events, Path(chosen.run), quiet=chosen.quiet, as_json=chosen.json)
+
+
+def run_verify(chosen: argparse.Namespace) -> int:
+    from td3.keeping import verify
+
+    found = verify(chosen.run)
+    whole = bool(found) and not list(found.values())[-1]
+    if chosen.json:
+        answer({"run": chosen.run, "whole": whole, "checkpoints": found})
+    else:
+        for name, problem in found.items():
+            say(f"{'damaged' if problem else 'whole  '} {name}{'  ' if problem else ''}{problem}")
+        say("The newest checkpoint is whole." if whole else "The newest checkpoint is not whole." if found else "None.")
+    return 0 if whole else 1
 
 
 def run_evaluate(chosen: argparse.Namespace) -> int:
@@ -145,6 +184,8 @@ def run_evaluate(chosen: argparse.Namespace) -> int:
 
     use_threads(1)  # one observation at a time gives two threads nothing to share
     agent = load(chosen.run, chosen.checkpoint, chosen.env, chosen.trust)
+    for note in agent.notes:
+        say(f"Note: {note}")
     judged = evaluate(agent, episodes, seed)
     name = env_name(agent.config.env)
     if chosen.json:

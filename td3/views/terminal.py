@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from td3.config import Config, env_name
-from td3.types import EpisodeEnded, Evaluated, Event, Measured, Started
+from td3.types import EpisodeEnded, Evaluated, Event, Measured, Resumed, SaveFailed, Started
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -26,8 +26,8 @@ class View(Protocol):
 class PlainView:
     """A few lines in all: how it began, each evaluation, or every tenth of the way where there is none."""
 
-    def __init__(self, config: Config, folder: Path, quiet: bool) -> None:
-        self.config, self.folder, self.quiet = config, folder, quiet
+    def __init__(self, folder: Path, quiet: bool) -> None:
+        self.config, self.folder, self.quiet = Config(), folder, quiet
         self._tenth = 0
         self._began = time.monotonic()
 
@@ -40,8 +40,10 @@ class PlainView:
         if self.quiet:
             return
         if isinstance(event, Started):
-            for line in beginning(self.config, event, self.folder):
-                print(line, file=sys.stderr, flush=True)
+            self.config = event.config
+            self._lines(beginning(event, self.folder))
+        elif isinstance(event, Resumed | SaveFailed):
+            self._lines(noteworthy(event))
         elif isinstance(event, Evaluated):
             self._line(event.step, f"return {event.evaluation.mean:9.1f} ± {event.evaluation.std:.1f}")
         elif isinstance(event, Measured) and not self.config.eval_every:
@@ -49,6 +51,11 @@ class PlainView:
             if tenth > self._tenth:
                 self._tenth = tenth
                 self._line(event.step, f"{event.metrics['time/steps_per_second']:,.0f} steps/s")
+
+    @staticmethod
+    def _lines(lines: list[str]) -> None:
+        for line in lines:
+            print(line, file=sys.stderr, flush=True)
 
     def _line(self, step: int, text: str) -> None:
         width = len(f"{self.config.steps:,}")
@@ -59,11 +66,11 @@ class PlainView:
 class LiveView:
     """Progress, time left, returns, losses, values and speed, redrawn four times a second."""
 
-    def __init__(self, config: Config, folder: Path) -> None:
+    def __init__(self, folder: Path) -> None:
         from rich.console import Console
         from rich.live import Live
 
-        self.config, self.folder = config, folder
+        self.config, self.folder = Config(), folder
         self.step = 0
         self.metrics: dict[str, float] = {}
         self.returns: deque[float] = deque(maxlen=20)
@@ -86,8 +93,10 @@ class LiveView:
     def show(self, event: Event) -> None:
         self.step = event.step
         if isinstance(event, Started):
-            for line in beginning(self.config, event, self.folder):
-                self._live.console.print(line, highlight=False, soft_wrap=True)
+            self.config = event.config
+            self._lines(beginning(event, self.folder))
+        elif isinstance(event, Resumed | SaveFailed):
+            self._lines(noteworthy(event))
         elif isinstance(event, EpisodeEnded):
             self.episodes += 1
             self.returns.append(event.episode_return)
@@ -95,6 +104,10 @@ class LiveView:
             self.metrics = event.metrics
         elif isinstance(event, Evaluated):
             self.evaluations.append(event.evaluation.mean)
+
+    def _lines(self, lines: list[str]) -> None:
+        for line in lines:
+            self._live.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     def _panel(self) -> "RenderableType":
         from rich.console import Group
@@ -151,9 +164,15 @@ class LiveView:
         ]
 
 
-def beginning(config: Config, started: Started, folder: Path) -> list[str]:
+def noteworthy(event: Resumed | SaveFailed) -> list[str]:
+    if isinstance(event, SaveFailed):
+        return [f"Not saved at step {event.step:,}, training goes on: {event.reason}"]
+    return [f"Going on from step {event.step:,}.", *(f"Note: {note}" for note in event.notes)]
+
+
+def beginning(started: Started, folder: Path) -> list[str]:
     """What is about to happen, in two lines, and what is odd about it."""
-    found = started.summary
+    config, found = started.config, started.summary
     several = f"{found['num_envs']} × " if found["num_envs"] > 1 else ""
     where = f" in {found['workers']} processes" if found["workers"] else ""
     threads = f"{found['threads']} thread{'s' if found['threads'] > 1 else ''}"

@@ -4,45 +4,48 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from td3.config import Config, env_name
-from td3.training import train
-from td3.types import Event, Finished, Started
+from td3.types import Event, Finished, SaveFailed, Started
 from td3.views.cli import answer, say
 from td3.views.terminal import LiveView, PlainView, View, clock
 
 
-def watch_training(config: Config, run: str | None, *, quiet: bool, as_json: bool) -> int:
-    folder = Path(run) if run else new_folder(config)
+def watch_training(events: Iterator[Event], folder: Path, *, quiet: bool, as_json: bool) -> int:
+    """Follows a run to its end or to the first signal; the exit code."""
     live = sys.stdout.isatty() and sys.stderr.isatty() and not quiet and not as_json
-    view: View = LiveView(config, folder) if live else PlainView(config, folder, quiet=quiet or as_json)
-    events = train(config, folder)
-    started = finished = None
+    view: View = LiveView(folder) if live else PlainView(folder, quiet=quiet or as_json)
+    seen: dict[type, Event] = {}  # the last of each kind
     with Stop() as stop:
-        last: Event | None = None
         try:
             with view:
                 for event in events:
+                    seen[type(event)] = event
                     view.show(event)
-                    started = event if isinstance(event, Started) else started
-                    finished = event if isinstance(event, Finished) else finished
-                    last = event
                     if stop.signal:
                         break
         finally:
             events.close()  # type: ignore[attr-defined]  # a generator: saves if it was left early
-    step = last.step if last else 0
-    if finished is None:
-        say(f"Stopped at step {step:,}; the networks are kept in {folder}. Judge them: td3 evaluate {folder}")
+    failed, finished = seen.get(SaveFailed), seen.get(Finished)
+    if isinstance(failed, SaveFailed):
+        say(f"td3: not everything could be saved. The last problem, at step {failed.step:,}: {failed.reason}")
+    if not isinstance(finished, Finished):
+        step = max((event.step for event in seen.values()), default=0)
+        say(f"Stopped at step {step:,} and saved. Go on with: td3 resume {folder}")
         return 128 + (stop.signal or signal.SIGINT)
+    started = seen[Started]
+    assert isinstance(started, Started)
     if as_json:
-        answer({"run": str(folder), "env": env_name(config.env), **finished._asdict()})
+        answer({"run": str(folder), "env": env_name(started.config.env), **finished._asdict()})
+    elif started.step == finished.step:
+        say(f"The run is finished: {finished.step:,} steps. Go further with: td3 resume {folder} --steps N")
     else:
-        say(ending(finished, folder, config))
-    return 0
+        say(ending(finished, folder, started.config))
+    return 1 if failed else 0
 
 
 def ending(finished: Finished, folder: Path, config: Config) -> str:
@@ -56,6 +59,7 @@ def ending(finished: Finished, folder: Path, config: Config) -> str:
         f"Done: {finished.step:,} steps and {finished.updates:,} updates in {clock(finished.seconds)}.{score}\n"
         f"The run is in {folder}\n"
         f"Next: td3 evaluate {folder} --episodes 20\n"
+        f"      td3 resume {folder} --steps {2 * finished.step}\n"
         f"      td3 check HalfCheetah-v5"
     )
 

@@ -1,0 +1,190 @@
+"""Kills runs, from inside and outside, and compares what is left with a run that was never killed.
+
+    python -m bench.survival --kills 200
+
+Half of the kills are fired when the temporary name of a checkpoint or of a memory segment appears, that is inside a
+save; the others at random moments. After each, the newest checkpoint must be whole and the run must go on by itself;
+when it is finished its networks, optimisers, memory, counters, random streams and metrics must be those of a run
+that nobody touched.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import td3
+from td3.errors import RunError, TD3Error
+from td3.keeping import RunFolder, read_metrics, verify
+from td3.keeping.checkpoint import Checkpoint
+
+STEPS = 240
+SMALL = {
+    "env": "Pendulum-v1", "warmup_steps": 30, "hidden": (8, 8), "batch_size": 8, "checkpoint_every": 40,
+    "eval_every": 90, "eval_episodes": 1, "log_every": 25, "threads": 1, "buffer_size": 100,
+}  # fmt: skip
+
+
+def config(**settings: Any) -> td3.Config:
+    return td3.Config(**{**SMALL, "steps": STEPS, **settings})
+
+
+def words(run: Path, **settings: Any) -> list[str]:
+    """The command line of the same run."""
+    given = {**SMALL, "steps": STEPS, **settings}
+    flags = [
+        part
+        for name, value in given.items()
+        if name != "env"
+        for part in (
+            f"--{name.replace('_', '-')}",
+            ",".join(map(str, value)) if isinstance(value, tuple) else str(value),
+        )
+    ]
+    return ["train", str(given["env"]), *flags, "--run", str(run)]
+
+
+def networks(run: Path) -> dict[str, Any]:
+    return RunFolder.open(run).newest(lambda one: one.arrays("networks"))[1]
+
+
+def fingerprint(run: Path) -> str:
+    """A hash of all that a finished run is, but for the time it took."""
+    chosen, _, _ = RunFolder.open(run).newest(Checkpoint.check)
+    digest = hashlib.sha256()
+    state = chosen.state()
+    del state["seconds"]
+    digest.update(json.dumps(state, sort_keys=True).encode())
+    for group in ("networks", "optimizers", "playing"):
+        for name, array in sorted(chosen.arrays(group).items()):
+            digest.update(name.encode() + array.tobytes())
+    from td3.replay import Memory
+
+    spaces = state["spaces"]
+    memory = Memory(state["config"]["buffer_size"], spaces["observation"]["shape"][0], spaces["action"]["shape"][0])
+    chosen.fill(memory)
+    for column in memory.columns:
+        digest.update(column[: len(memory)].tobytes())
+    for row in read_metrics(run / "metrics.jsonl"):
+        digest.update(json.dumps({k: v for k, v in row.items() if not k.startswith("time/")}).encode())
+    return digest.hexdigest()
+
+
+def damaged(run: Path, path: Path, data: bytes, expected: dict[str, Any]) -> None:
+    """With `data` in place of that file: the damage is told, and no tensor is silently different. Then undone."""
+    original = path.read_bytes()
+    path.write_bytes(data)
+    try:
+        told = list(verify(run).values())
+        assert any(told), f"{path.relative_to(run)}: not noticed"
+        try:
+            chosen, found, wrong = RunFolder.open(run).newest(lambda one: one.arrays("networks"))
+        except RunError:
+            return
+        if not wrong:  # it is the newest: its tensors must be the right ones
+            assert all((found[name] == array).all() for name, array in expected.items()), path
+    finally:
+        path.write_bytes(original)
+
+
+def kill_and_resume(place: Path, kills: int, seed: int, **settings: Any) -> dict[str, int]:
+    """Kills runs until `kills` have been killed and the last is finished; counts what happened."""
+    longer = {"steps": 4_000, "checkpoint_every": 50, "eval_every": 1_000, **settings}
+    list(td3.train(config(**longer), place / "reference"))
+    expected = fingerprint(place / "reference")
+    chance = random.Random(seed)
+    counts = {"killed": 0, "inside a save": 0, "finished": 0, "different": 0, "not resumable": 0}
+    number = 0
+    while counts["killed"] < kills or counts["finished"] == 0:
+        number += 1
+        run = place / f"run-{number}"
+        while True:
+            begun = run.exists()
+            command = ["resume", str(run)] if begun else words(run, **longer)
+            process = subprocess.Popen(
+                [sys.executable, "-m", "td3", *command, "--quiet"], stderr=subprocess.PIPE, start_new_session=True
+            )
+            killed = ""
+            if counts["killed"] < kills:
+                killed = kill(process, run, chance, counts["killed"] % 2 == 0)
+            _, told = process.communicate()
+            if killed:
+                counts["killed"] += 1
+                counts["inside a save"] += killed == "save"
+                if run.exists() and any((run / "checkpoints").glob("[0-9]*")) and list(verify(run).values())[-1]:
+                    counts["not resumable"] += 1
+                continue
+            if process.returncode != 0:
+                counts["not resumable"] += 1
+                print(told.decode(), file=sys.stderr)
+                break
+            counts["finished"] += 1
+            try:
+                counts["different"] += fingerprint(run) != expected
+            except TD3Error:
+                counts["different"] += 1
+            shutil.rmtree(run)
+            break
+    return counts
+
+
+def kill(process: "subprocess.Popen[bytes]", run: Path, chance: random.Random, inside: bool) -> str:
+    """SIGKILL to the whole group: inside a save, or a random while after the run is under way. '' if it had ended."""
+    skip, patience = chance.randrange(12), chance.uniform(0, 1.5)
+    under_way: float | None = None
+    seen: set[str] = set()
+    known = names(run)
+    while process.poll() is None:
+        now = names(run)
+        if now != known and under_way is None:
+            under_way = time.monotonic()
+        fresh = {name for name in now if ".tmp-" in name} - seen
+        seen |= fresh
+        if inside and fresh:
+            if skip == 0:
+                return fire(process, "save")
+            skip -= 1
+        if not inside and under_way is not None and time.monotonic() - under_way > patience:
+            return fire(process, "anywhere")
+    return ""
+
+
+def names(run: Path) -> set[str]:
+    found = set()
+    for part in ("checkpoints", "memory"):
+        try:
+            found |= {entry.name for entry in os.scandir(run / part)}
+        except OSError:
+            continue
+    return found
+
+
+def fire(process: "subprocess.Popen[bytes]", where: str) -> str:
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    return where
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args()
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as place:
+        counts = kill_and_resume(Path(place), chosen.kills, chosen.seed)
+    print(", ".join(f"{what}: {count}" for what, count in counts.items()), f"({time.monotonic() - began:.0f} s)")
+    return 1 if counts["different"] or counts["not resumable"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

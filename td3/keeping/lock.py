@@ -1,0 +1,41 @@
+"""One writer per run: a lock that the system itself releases when its holder dies."""
+
+import contextlib
+import fcntl
+import os
+import socket
+from pathlib import Path
+
+import msgspec
+
+from td3.errors import ConfigError
+
+
+class Lock:
+    """Held from creation to `release`; whoever comes second is told who has it."""
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / "lock"
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        except OSError as problem:
+            raise ConfigError(f"run {str(folder)!r} cannot be written: {problem.strerror}.") from None
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = self._holder()
+            os.close(self._file)
+            raise ConfigError(f"run {str(folder)!r} is being written by {holder}: wait for it, or stop it.") from None
+        with contextlib.suppress(OSError):  # who holds it is a courtesy; that it is held is the lock
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, msgspec.json.encode({"pid": os.getpid(), "host": socket.gethostname()}), 0)
+
+    def _holder(self) -> str:
+        try:
+            found = msgspec.json.decode(os.pread(self._file, 1_000, 0), type=dict[str, str | int])
+            return f"process {found['pid']} on {found['host']}"
+        except (OSError, KeyError, msgspec.DecodeError):
+            return "another process"
+
+    def release(self) -> None:
+        os.close(self._file)

@@ -1,0 +1,172 @@
+"""Exact resume: a run stopped anywhere, any number of times, ends with the same bytes as one never stopped."""
+
+import gymnasium
+import numpy as np
+import pytest
+from worlds_for_tests import Counting
+
+import td3
+from td3.keeping import RunFolder, read_metrics
+from td3.keeping.checkpoint import find
+from td3.training import Session
+
+SMALL = {"hidden": (16, 16), "batch_size": 16, "threads": 1, "log_every": 30, "eval_episodes": 2, "eval_every": 70}
+
+
+class Wandering(gymnasium.Env):
+    """Draws from its own stream at every reset and step; ends by chance or by a time limit."""
+
+    observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float32)
+    action_space = gymnasium.spaces.Box(-2, 3, (1,), np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place, self.count = self.np_random.normal(size=2).astype(np.float32), 0
+        return self.place, {}
+
+    def step(self, action):
+        self.count += 1
+        self.place = self.place + self.np_random.normal(size=2).astype(np.float32) * 0.1 + action * 0.1
+        over = bool(self.np_random.random() < 0.05)
+        return self.place, -float(np.abs(self.place).sum()), over, self.count == 40, {}
+
+
+class Forgetful(Wandering):
+    """Draws from a stream of its own making, which nobody can bring back."""
+
+    def reset(self, *, seed=None, options=None):
+        self.own = np.random.default_rng()
+        _, info = super().reset(seed=seed)
+        self.place = self.own.normal(size=2).astype(np.float32)
+        return self.place, info
+
+
+def config(**settings):
+    return td3.Config(
+        **{"env": Wandering, "steps": 300, "warmup_steps": 50, "checkpoint_every": 45, **SMALL, **settings}
+    )
+
+
+def finish(run, settings, stops):
+    """Trains, leaving the loop at each of these steps and resuming, and returns the last events."""
+    events = td3.train(settings, run)
+    for stop in stops:
+        for event in events:
+            if event.step >= stop and isinstance(event, td3.Stepped):
+                break
+        events.close()
+        events = td3.resume(run, env=settings.env)
+    return list(events)
+
+
+def ended(run):
+    """The bytes of everything in the last checkpoint, but for the time it took."""
+    chosen, _, wrong = RunFolder.open(run).newest(lambda one: one.check())
+    assert wrong == []
+    state = chosen.state()
+    del state["seconds"]
+    networks, optimizers, playing = (chosen.arrays(one) for one in ("networks", "optimizers", "playing"))
+    settings = td3.Config.from_data(state["config"])
+    session = Session.of(
+        run, Wandering if "Wandering" in str(settings.env) else Counting if "Counting" in str(settings.env) else None
+    )
+    memory = [column[: len(session.learner.memory)].tobytes() for column in session.learner.memory.columns]
+    session.close()
+    arrays = {name: one.tobytes() for part in (networks, optimizers, playing) for name, one in part.items()}
+    metrics = [
+        {k: v for k, v in row.items() if not k.startswith("time/")} for row in read_metrics(run / "metrics.jsonl")
+    ]
+    return state, arrays, memory, metrics
+
+
+CASES = {
+    "in warm-up": ({}, [20]),
+    "at the end of warm-up": ({}, [50]),
+    "both delay phases": ({}, [101, 102, 203]),
+    "at a checkpoint": ({}, [90, 135]),
+    "at an evaluation": ({}, [70, 140]),
+    "around the ring's wrap": ({"buffer_size": 100}, [99, 100, 101, 199, 200, 201]),
+    "a ring smaller than a checkpoint's way": ({"buffer_size": 30, "checkpoint_every": 100}, [40, 150, 250]),
+    "after each episode": ({"update_schedule": "episode", "update_after": 0}, [33, 120, 222]),
+    "half an update per step": ({"updates_per_step": 0.5}, [101, 202]),
+    "four environments": ({"num_envs": 4}, [60, 120, 200]),
+    "four environments in two workers": ({"num_envs": 4, "workers": 2}, [60, 200]),
+    "four, after each episode": ({"num_envs": 4, "update_schedule": "episode", "update_after": 0}, [61, 203]),
+    "every step of a stretch": ({"steps": 130}, list(range(80, 96))),
+    "Pendulum": ({"env": "Pendulum-v1", "steps": 420}, [130, 200, 333]),
+    "a MuJoCo task": ({"env": "Hopper-v5"}, [60, 155, 250]),
+    "a MuJoCo task in a worker": ({"env": "InvertedPendulum-v5", "num_envs": 2, "workers": 1}, [60, 155]),
+}
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_a_stopped_and_resumed_run_ends_with_the_same_bytes(name, tmp_path):
+    settings, stops = CASES[name]
+    never, often = tmp_path / "never", tmp_path / "often"
+    for _ in td3.train(config(**settings), never):
+        pass
+    events = finish(often, config(**settings), stops)
+    (resumed,) = [event for event in events if isinstance(event, td3.Resumed)]
+    assert resumed.step >= stops[-1] and resumed.notes == ()
+    for mine, other in zip(ended(often), ended(never), strict=True):
+        assert mine == other
+
+
+def test_a_finished_run_can_be_extended_and_equals_a_longer_one(tmp_path):
+    list(td3.train(config(steps=300, eval_every=0, log_every=30), tmp_path / "long"))
+    list(td3.train(config(steps=180, eval_every=0, log_every=30), tmp_path / "short"))
+    again = list(td3.resume(tmp_path / "short", env=Wandering))
+    assert [type(event).__name__ for event in again] == ["Started", "Resumed", "Finished"]
+    for event in td3.resume(tmp_path / "short", steps=300, env=Wandering):
+        if event.step == 200:
+            break
+    list(td3.resume(tmp_path / "short", env=Wandering))  # the new goal is remembered
+    for mine, other in zip(ended(tmp_path / "short"), ended(tmp_path / "long"), strict=True):
+        assert mine == other
+
+
+@pytest.mark.parametrize(("env", "why"), [(Forgetful, "led elsewhere"), ("vector", "ready-made vector")])
+def test_an_episode_that_cannot_be_brought_back_is_closed_and_training_goes_on(tmp_path, env, why):
+    from gymnasium.vector import SyncVectorEnv
+
+    made = (lambda: SyncVectorEnv([Wandering, Wandering])) if env == "vector" else env
+    settings = config(env=made, eval_every=0, steps=200)
+    events = finish(tmp_path / "run", settings, [105])
+    (resumed,) = [event for event in events if isinstance(event, td3.Resumed)]
+    assert resumed.notes and all("cannot be brought back" in note and why in note for note in resumed.notes)
+    assert isinstance(events[-1], td3.Finished) and events[-1].step >= 200
+    lengths = [event.length for event in events if isinstance(event, td3.EpisodeEnded)]
+    assert max(lengths) <= 40  # counted anew
+
+
+def test_what_was_written_after_the_checkpoint_is_cut_off_and_each_step_stands_once(tmp_path):
+    run = tmp_path / "run"
+    list(td3.train(config(steps=200), run))
+    with (run / "metrics.jsonl").open("ab") as file:
+        file.write(b'{"step": 200, "eval/mean_return": 99.0}\n{"step": 2')
+    list(td3.resume(run, steps=260, env=Wandering))
+    rows = [row["step"] for row in read_metrics(run / "metrics.jsonl") if "eval/mean_return" in row]
+    assert rows == [70, 140, 200, 210, 260]
+
+
+def test_a_checkpoint_costs_what_is_new_and_old_rows_go_with_the_ring(tmp_path):
+    run = tmp_path / "run"
+    sizes = {}
+    for event in td3.train(config(buffer_size=100, eval_every=0, steps=400, checkpoint_every=50), run):
+        if isinstance(event, td3.Saved):
+            newest = find(run)[0][-1]
+            sizes[event.step] = [(one.first, one.end) for one in newest.manifest.segments]
+    assert sizes[50] == [(0, 50)] and sizes[100] == [(0, 50), (50, 100)]
+    assert sizes[150] == [(50, 100), (100, 150)] and sizes[400] == [(300, 350), (350, 400)]
+    assert len(list((run / "memory").iterdir())) == 3  # of the two newest checkpoints
+
+
+def test_an_engine_thread_or_version_that_changed_is_told(tmp_path, monkeypatch):
+    from td3 import training
+
+    run = tmp_path / "run"
+    list(td3.train(config(steps=60, eval_every=0), run))
+    monkeypatch.setattr(training, "versions", lambda: {"td3": "9", "mujoco": "4"})
+    events = list(td3.resume(run, steps=80, env=Wandering))
+    notes = next(event for event in events if isinstance(event, td3.Resumed)).notes
+    assert any(note.startswith("mujoco was 3") and "now it is 4" in note for note in notes)
