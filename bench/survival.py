@@ -27,7 +27,7 @@ from td3.errors import RunError, TD3Error
 from td3.keeping import RunFolder, read_metrics, verify
 from td3.keeping.checkpoint import Checkpoint
 
-STEPS = 240
+STEPS = 100
 SMALL = {
     "env": "Pendulum-v1", "warmup_steps": 30, "hidden": (8, 8), "batch_size": 8, "checkpoint_every": 40,
     "eval_every": 90, "eval_episodes": 1, "log_every": 25, "threads": 1, "buffer_size": 100,
@@ -87,7 +87,7 @@ def damaged(run: Path, path: Path, data: bytes, expected: dict[str, Any]) -> Non
         told = list(verify(run).values())
         assert any(told), f"{path.relative_to(run)}: not noticed"
         try:
-            chosen, found, wrong = RunFolder.open(run).newest(lambda one: one.arrays("networks"))
+            _, found, wrong = RunFolder.open(run).newest(lambda one: one.arrays("networks"))
         except RunError:
             return
         if not wrong:  # it is the newest: its tensors must be the right ones

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from td3 import seeding
-from td3.config import Config
+from td3.config import Config, checked
 from td3.environments import ActionMap, ObservationMap, make_worlds
 from td3.environments.spaces import BadValue, space_from_data
 from td3.errors import ConfigError, RunError
@@ -17,6 +17,7 @@ from td3.evaluation import play_episodes
 from td3.keeping import RunFolder
 from td3.learner.networks import Actor, Encoder
 from td3.learner.state import put_actor
+from td3.replay.room import check_room
 from td3.training import Session, config_of, untrusted
 from td3.types import Evaluation, Float32s
 
@@ -65,9 +66,9 @@ def load(run: str | Path, checkpoint: str | int = "last", env: Any = None, trust
         spaces = state["spaces"]
         observation = ObservationMap(space_from_data(spaces["observation"]))
         action = ActionMap(space_from_data(spaces["action"]))
-    except (KeyError, TypeError, ValueError, AssertionError, RecursionError) as problem:
-        raise RunError(f"{chosen.path} describes no spaces: {type(problem).__name__}: {problem}.") from problem
-    actor = Actor(Encoder(observation.size), action.size, config.hidden)
+        actor = Actor(Encoder(observation.size), action.size, config.hidden)
+    except (KeyError, TypeError, ValueError, AssertionError, ArithmeticError, MemoryError, RuntimeError) as problem:
+        raise RunError(f"{chosen.path} describes no agent: {type(problem).__name__}: {problem}.") from problem
     put_actor(actor, tensors)
     agent = Agent(actor.requires_grad_(False), observation, action, config, chosen.step)
     agent.trusted = trust or env is not None or ":" not in str(config.env)
@@ -81,8 +82,7 @@ def evaluate(agent: "Agent | TD3", episodes: int = 10, seed: int = 0) -> Evaluat
     env = agent.config.env
     if not agent.trusted:
         raise ConfigError(untrusted(env))
-    if episodes < 1:
-        raise ConfigError(f"episodes must be at least 1; got {episodes}.")
+    episodes, seed = checked("eval_episodes", episodes), checked("seed", seed)
     worlds = make_worlds(env)
     try:
         sizes, trained = ((one.observation.size, one.action.size) for one in (worlds, agent))
@@ -107,11 +107,13 @@ class TD3:
         self._session: Session | None = None
         self._loaded: Agent | None = None  # until it learns on, from this folder
         self._folder: Path | None = None
-        self._chance = seeding.generator(self.config.seed, "exploration")
+        self._chance = seeding.generator(self.config.seed, "predicting")
 
     def learn(self, steps: int) -> Self:
         """Trains `steps` further steps; a loaded agent goes on exactly where it was saved."""
+        steps = checked("steps", steps)
         session = self._open(steps)
+        check_room(session.bytes_each, min(self.config.buffer_size, session.step + steps))
         for _ in session.advance(session.step + steps):
             pass
         return self

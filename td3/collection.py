@@ -32,18 +32,30 @@ class Collector:
         self.warmup_steps, self.exploration_noise = warmup_steps, exploration_noise
         self.steps = 0  # transitions handed out so far
         self.observation = worlds.reset(seeds)
+        self._torn = False  # whether a step was begun and not ended
         self._returns = np.zeros(worlds.num_envs, np.float64)
         self._lengths = np.zeros(worlds.num_envs, np.int64)
 
     def play(self, policy: Policy) -> Played:
         """One action in each environment."""
+        if self._torn:
+            self._begin_anew()
         action = self._choose(policy)
+        self._torn = True
         tick = self.worlds.step(action)
+        self._torn = False
         rows = Transitions(self.observation, action, tick.reward, tick.next_observation, tick.terminated)
         self.observation = tick.observation
         self.steps += int(tick.valid.sum())
         ended = self._tally(tick.reward, tick.valid, tick.terminated | tick.truncated)
         return Played(_only(rows, tick.valid), ended)
+
+    def _begin_anew(self) -> None:
+        """A step was interrupted half way: nobody knows what it did, so every episode is begun again."""
+        seeds = [int(seed) for seed in self.chance.integers(2**32, size=self.worlds.num_envs)]
+        self.observation = self.worlds.reset(seeds)
+        self._returns[:], self._lengths[:] = 0, 0
+        self._torn = False
 
     def capture(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Plain data, and arrays: enough to go on playing as if never stopped."""

@@ -168,11 +168,11 @@ class Config:
         given = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not UNSET}
         env = given.get("env", SETTINGS["env"].default)
         preset = given.get("preset", SETTINGS["preset"].default)
-        _check("preset", preset)
+        checked("preset", preset)
         known = {**PRESETS[preset], **task_settings(env, preset), **given}
         known.setdefault("update_after", known.get("warmup_steps", SETTINGS["warmup_steps"].default))
         for name, known_setting in SETTINGS.items():
-            object.__setattr__(self, name, _check(name, known.get(name, known_setting.default)))
+            object.__setattr__(self, name, checked(name, known.get(name, known_setting.default)))
         if self.workers > self.num_envs:
             raise ConfigError(f"workers must be at most num_envs, which is {self.num_envs}; got {self.workers}.")
 
@@ -249,28 +249,35 @@ def parse(name: str, text: str) -> Any:
     try:
         if _TYPES[name] == tuple[int, ...]:
             return tuple(msgspec.convert(text.split(","), list[int], strict=False))
-        return text if name == "env" else msgspec.convert(text.replace("_", ""), _TYPES[name], strict=False)
+        if _TYPES[name] not in (int, float):
+            return text
+        return msgspec.convert(text.replace("_", ""), _TYPES[name], strict=False)
     except msgspec.ValidationError:
         raise ConfigError(_refusal(name, text)) from None
 
 
-def _check(name: str, value: Any) -> Any:
+def checked(name: str, value: Any) -> Any:
     """The value in the field's own type, or a sentence that names field, value and range."""
     known = SETTINGS[name]
     if name == "env":
         if (isinstance(value, str) and value) or callable(value):
             return value
         raise ConfigError(_refusal(name, value))
-    if hasattr(value, "item"):  # a NumPy scalar
-        value = value.item()
     try:
-        checked = msgspec.convert(value, _TYPES[name])
+        checked = msgspec.convert(_plain(value), _TYPES[name])
     except msgspec.ValidationError:
         raise ConfigError(_refusal(name, value)) from None
     finite = checked == checked and checked not in (float("inf"), float("-inf"))
     if not finite or not all(map(known.admits, checked if isinstance(checked, tuple) else (checked,))):
         raise ConfigError(_refusal(name, value))
     return checked
+
+
+def _plain(value: Any) -> Any:
+    """Python's own numbers for those of NumPy and PyTorch, inside lists and tuples too."""
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _refusal(name: str, value: Any) -> str:

@@ -6,7 +6,10 @@ import numpy as np
 
 from td3.collection import Policy
 from td3.environments import Worlds
+from td3.errors import EnvironmentFailure
 from td3.types import Evaluation
+
+LONGEST = 100_000  # steps of one episode; an environment without an end would be judged for ever
 
 
 def play_episodes(worlds: Worlds, policy: Policy, seeds: Sequence[int]) -> Evaluation:
@@ -20,6 +23,11 @@ def play_episodes(worlds: Worlds, policy: Policy, seeds: Sequence[int]) -> Evalu
         total, length = np.zeros(n), np.zeros(n, np.int64)
         playing = np.arange(n) < len(wanted)
         while playing.any():
+            if length.max() >= LONGEST:
+                raise EnvironmentFailure(
+                    f"An evaluation episode of {worlds.name} did not end within {LONGEST:,} steps: give it a time "
+                    "limit (gymnasium.wrappers.TimeLimit), or switch evaluation off (eval_every 0)."
+                )
             tick = worlds.step(policy(observation))
             counts = playing & tick.valid
             total += np.where(counts, tick.reward, 0)

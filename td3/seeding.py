@@ -13,6 +13,7 @@ STREAMS = (
     "environments",
     "evaluation environments",
     "judging environments",
+    "predicting",
 )
 
 

@@ -20,7 +20,7 @@ import torch
 from td3 import seeding
 from td3.collection import Collector, Played
 from td3.config import Config, env_name
-from td3.environments import Worlds, make_worlds
+from td3.environments import Worlds, check_apart, environments_of, make_worlds
 from td3.environments.spaces import describe_bounds, oddities, space_to_data
 from td3.errors import ConfigError, EnvironmentFailure, RunError, TrainingDiverged
 from td3.evaluation import play_episodes
@@ -36,6 +36,7 @@ from td3.types import (
     Evaluated,
     Event,
     Finished,
+    Float32s,
     Measured,
     Resumed,
     Saved,
@@ -90,7 +91,9 @@ class Session:
                 config.warmup_steps,
                 config.exploration_noise,
             )
-            self._judge = make_worlds(config.env) if config.eval_every else None
+            if config.eval_every:
+                self._judge = make_worlds(config.env, role="Evaluation environment")
+                check_apart(env_name(config.env), [*environments_of(self.worlds), *environments_of(self._judge)])
             self.replay_chance = seeding.generator(config.seed, "replay")
             self.smoothing_chance = seeding.generator(config.seed, "smoothing")
             self.due = 0.0  # updates the schedule has asked for so far
@@ -222,7 +225,7 @@ class Session:
                 yield Resumed(self.step, self.resumed_notes)
             while self.step < goal:
                 before = self.step
-                played = self.collector.play(self.learner.act)
+                played = self.collector.play(self._policy)
                 self.learner.memory.add(played.transitions)
                 self._learn(played)
                 yield from list(self._report(played, before, goal))  # all is done before any of it is told
@@ -233,6 +236,19 @@ class Session:
         except (GeneratorExit, EnvironmentFailure):
             self.save()  # nothing half done is in the networks: a tick is remembered and learned, or neither
             raise
+
+    def _policy(self, observations: Float32s) -> Float32s:
+        """The actor; an action that is no number is its fault, not the environment's."""
+        actions = self.learner.act(observations)
+        if not np.isfinite(actions).all():
+            raise self._diverged()
+        return actions
+
+    def _diverged(self) -> TrainingDiverged:
+        return TrainingDiverged(
+            f"The networks hold NaN or infinity at step {self.step:,}, update {self.learner.updates:,}: the learning "
+            "rate, the rewards or the observations are too large."
+        )
 
     def _learn(self, played: Played) -> None:
         """As many updates as the schedule owes after this tick."""
@@ -275,10 +291,7 @@ class Session:
         metrics["time/updates_per_second"] = (updates - old_updates) / elapsed
         self._write(step, metrics)
         if not all(map(np.isfinite, metrics.values())):
-            raise TrainingDiverged(
-                f"The networks hold NaN or infinity at step {step:,}, update {updates:,}: the learning rate, the "
-                "rewards or the observations are too large."
-            )
+            raise self._diverged()
         return metrics
 
     def _evaluate(self) -> Evaluated:
@@ -287,7 +300,7 @@ class Session:
         # Fresh starts each time, known from the step alone: no score is tuned to its starts, none depends on others.
         config = self.config
         seeds = seeding.environment_seeds(config.seed, "evaluation environments", config.eval_episodes, self.step)
-        evaluation = play_episodes(self._judge, self.learner.act, seeds)
+        evaluation = play_episodes(self._judge, self._policy, seeds)
         improved = self.best is None or evaluation.mean > self.best
         self.best = evaluation.mean if improved else self.best
         self.judged = (self.step, evaluation.mean)
@@ -303,7 +316,10 @@ class Session:
         record = File(self.record.length, self.record.hash.hexdigest())
         if not anew and self.keeper.newest is not None and self.keeper.newest.step == self.step:
             return self.keeper.newest.path
-        return self.keeper.publish(self.capture(), self.learner.memory, record).path
+        snapshot = self.capture()
+        if not all(tensor.isfinite().all() for tensor in snapshot.tensors["networks"].values()):
+            raise self._diverged()  # what was saved before is better than this
+        return self.keeper.publish(snapshot, self.learner.memory, record).path
 
     def _write(self, step: int, metrics: dict[str, Any]) -> None:
         if self.record:

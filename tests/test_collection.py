@@ -101,3 +101,4 @@ def test_reset_ticks_are_neither_stored_nor_counted():
     stored = [len(playing.play(steady(0.0)).transitions.reward) for _ in range(6)]
     assert stored == [2, 1, 2, 1, 2, 1]
     assert playing.steps == 9
+    assert playing._returns.tolist() == [6, 3] and playing._lengths.tolist() == [6, 3]

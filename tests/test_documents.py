@@ -94,7 +94,7 @@ def test_the_readmes_python_runs(tmp_path, monkeypatch):
 
 def test_ci_calls_the_readmes_test_command_and_the_readme_is_short():
     command = "pip install -e '.[test]' && pytest"
-    assert f"$ {command}\n" in README and f"\n{command}\n" in (ROOT / ".ci/run").read_text()
+    assert f"$ {command}\n" in README and f"\n{command} || exit 1\n" in (ROOT / ".ci/run").read_text()
     assert "$ pip install -e . && td3 train\n" in README
     assert len(README.splitlines()) <= 120
 

@@ -33,7 +33,7 @@ def test_step_01_the_memory_is_a_ring_that_forgets_the_oldest_first():
 
 
 def test_step_02_the_actor_and_its_target_are_born_equal_and_speak_in_minus_one_to_one():
-    learner = Learner(3, 2, Config(hidden=(8, 8), buffer_size=1), 0)
+    learner = Learner(3, 2, Config(env="X-v0", hidden=(8, 8), buffer_size=1), 0)
     assert same(numbers(learner.actor), numbers(learner.actor_target))
     shared = {p.data_ptr() for p in learner.actor.parameters()} & {
         p.data_ptr() for p in learner.actor_target.parameters()
@@ -46,7 +46,7 @@ def test_step_02_the_actor_and_its_target_are_born_equal_and_speak_in_minus_one_
 
 
 def test_step_03_the_critics_are_born_different_and_each_target_equal_to_its_critic():
-    learner = Learner(3, 2, Config(hidden=(8, 8), buffer_size=1), 0)
+    learner = Learner(3, 2, Config(env="X-v0", hidden=(8, 8), buffer_size=1), 0)
     for tensor in numbers(learner.critics):
         assert not torch.equal(tensor[0], tensor[1])
     assert same(numbers(learner.critics), numbers(learner.critic_targets))
@@ -80,7 +80,7 @@ def test_step_05_the_actor_target_plays_the_next_action():
 
 
 def test_step_06_every_row_gets_its_own_clipped_noise_and_stays_in_bounds():
-    learner = Learner(1, 2, Config(hidden=(1,), buffer_size=1), 0)
+    learner = Learner(1, 2, Config(env="X-v0", hidden=(1,), buffer_size=1), 0)
     with torch.no_grad():
         for one in learner.actor_target.parameters():
             one.zero_()
@@ -152,16 +152,16 @@ def test_step_13_every_second_update_the_actor_climbs_the_first_critic_alone():
     with torch.no_grad():
         learner.critics.layers[-1].weight[1] = -5.0  # the second critic would pull the other way, harder
     before = numbers(learner.actor)
-    given = batch(s=(1.0,), r=(3.0,), terminated=(1.0,))
-    waited = learner.update(given, no_noise())
+    given = batch(s=(1.0, 1.0, 1.0), r=(3.0,), terminated=(1.0,))  # three alike: a mean is no sum
+    waited = learner.update(given, no_noise(3))
     assert waited.actor_loss is None and same(before, numbers(learner.actor))
-    moved = learner.update(given, no_noise())
+    moved = learner.update(given, no_noise(3))
     # The critic has moved by a step or two of the rate since; Q1 = s + a + 2 with a = tanh(1.5).
     assert moved.actor_loss.item() == close(-(1 + np.tanh(1.5) + 2), abs=0.02)
     for earlier, after in zip(before, numbers(learner.actor), strict=True):
         assert (after - earlier).flatten().tolist() == close([LR], rel=1e-3)  # more of everything: uphill for Q1
-    assert learner.update(given, no_noise()).actor_loss is None
-    assert learner.update(given, no_noise()).actor_loss is not None
+    assert learner.update(given, no_noise(3)).actor_loss is None
+    assert learner.update(given, no_noise(3)).actor_loss is not None
 
 
 def test_step_14_the_actor_target_moves_by_tau_on_delayed_updates_only():

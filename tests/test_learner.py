@@ -29,7 +29,7 @@ def test_the_selftest_notices_a_wrong_discount():
 
 
 def test_the_retelling_itself_has_the_slopes_that_small_differences_show():
-    learner = Learner(3, 2, Config(hidden=(5, 4), buffer_size=1), 0)
+    learner = Learner(3, 2, Config(env="X-v0", hidden=(5, 4), buffer_size=1), 0)
     layers = actor_layers(learner.actor)
     from td3.learner.retelling import backward, forward
 
@@ -52,7 +52,9 @@ def test_the_retelling_itself_has_the_slopes_that_small_differences_show():
 
 def test_every_delay_and_both_learning_rates_reach_the_update():
     for delay, actor_lr, critic_lr in ((1, 1e-3, 3e-4), (3, 3e-4, 1e-2)):
-        config = Config(hidden=(6,), buffer_size=1, policy_delay=delay, actor_lr=actor_lr, critic_lr=critic_lr)
+        config = Config(
+            env="X-v0", hidden=(6,), buffer_size=1, policy_delay=delay, actor_lr=actor_lr, critic_lr=critic_lr
+        )
         learner = Learner(2, 1, config, 3)
         known = {
             name: getattr(config, name)
@@ -108,7 +110,7 @@ def test_an_update_is_a_function_of_networks_batch_and_noise_and_touches_no_glob
     np.random.seed(5)
     results = []
     for _ in range(2):
-        learner = Learner(4, 2, Config(hidden=(8,), buffer_size=1), 9)
+        learner = Learner(4, 2, Config(env="X-v0", hidden=(8,), buffer_size=1), 9)
         chance = torch.Generator().manual_seed(1)
         for _ in range(4):
             given = Batch(

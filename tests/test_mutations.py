@@ -41,6 +41,7 @@ MUTANTS = [
     ("the actor asks Q2", PAGE, "self.critics.first(observation, self.actor(observation))", "self.critics(observation, self.actor(observation))[1]", STEPS),
     ("the actor asks the smaller Q", PAGE, "self.critics.first(observation, self.actor(observation))", "torch.minimum(*self.critics(observation, self.actor(observation)))", STEPS),
     ("the actor's step teaches the critics", PAGE, "backward(inputs=list(self.actor.parameters()))", "backward(); self.critics_optimizer.step()", STEPS),
+    ("a sum for the mean", PAGE, "self.actor(observation)).mean()", "self.actor(observation)).sum()", STEPS),
     ("no delay", PAGE, "% config.policy_delay == 0", "% 1 == 0", STEPS),
     ("counted from nought", PAGE, "self.updates % config", "(self.updates - 1) % config", STEPS),
     ("targets at every update", PAGE, "        actor_loss = None\n", "        actor_loss = None\n        polyak(self.critic_targets, self.critics, config.tau)\n", STEPS),
@@ -69,16 +70,26 @@ def test_a_mutant_does_not_survive(name, module, right, wrong, tests, monkeypatc
     mutant.__file__ = original.__file__
     exec(compile(source.replace(right, wrong), f"<{name}>", "exec"), mutant.__dict__)
     replace_everywhere(monkeypatch, original, mutant)
+    assert caught_by(guards), f"with {name}, every test of {tests} still passes"
+
+
+@pytest.mark.parametrize("tests", [STEPS, STREAMS, ADJACENCY])
+def test_without_a_mutant_every_guard_passes(tests):
+    assert caught_by(importlib.import_module(tests)) == []
+
+
+def caught_by(guards):
+    """The names of the tests in a module that fail."""
     caught = []
-    for guard_name, guard in vars(guards).items():
-        if guard_name.startswith("test_"):
+    for name, guard in list(vars(guards).items()):
+        if name.startswith("test_"):
             for arguments in cases(guard):
                 try:
                     guard(**arguments)
-                except Exception:
-                    caught.append(guard_name)
+                except BaseException:  # pytest's own failures are no Exceptions
+                    caught.append(name)
                     break
-    assert caught, f"with {name}, every test of {tests} still passes"
+    return caught
 
 
 def replace_everywhere(monkeypatch, original, mutant):

@@ -15,7 +15,7 @@ from gymnasium.vector import AsyncVectorEnv
 from worlds_for_tests import Unruly
 
 from td3.environments import make_worlds
-from td3.errors import EnvironmentFailure
+from td3.errors import ConfigError, EnvironmentFailure
 from td3.replay import Memory
 from td3.types import Transitions
 
@@ -101,6 +101,27 @@ def test_a_ready_made_asynchronous_vector_fails_as_clearly(what):
         play_until_failure(worlds, Memory(100, 5, 1))
     worlds.close()
     assert not any(process.is_alive() for process in processes)
+
+
+def test_a_lambda_with_a_closure_and_what_was_registered_here_reach_the_workers():
+    import gymnasium
+
+    length = 3
+    gymnasium.register("OnlyHere-v0", lambda: Unruly("raise", after=length))
+    for env in (lambda: Unruly("raise", after=length), "OnlyHere-v0"):
+        worlds = make_worlds(env, 2, workers=2)
+        worlds.reset([1, 2])
+        assert worlds.step(np.zeros((2, 1), np.float32)).valid.all()
+        worlds.close()
+    del gymnasium.registry["OnlyHere-v0"]
+
+
+def test_what_cannot_be_sent_to_a_worker_is_one_sentence():
+    import threading
+
+    lock = threading.Lock()
+    with pytest.raises(ConfigError, match="cannot be sent to worker processes: TypeError"):
+        make_worlds(lambda: lock and Unruly("raise"), 2, workers=1)
 
 
 def test_an_environment_that_cannot_be_made_in_a_worker_is_one_sentence():

@@ -30,6 +30,8 @@ OBSERVATIONS = {
     "binary": (spaces.MultiBinary(3), 3),
     "dict": (spaces.Dict({"a": Box(-1, 1, (2,)), "b": spaces.Discrete(3)}), 5),
     "tuple": (spaces.Tuple([Box(-1, 1, (2,)), Box(0, 9, (1,), np.int32)]), 3),
+    "dict out of order": (spaces.Dict([("z", Box(-1, 1, (2,))), ("a", Box(5, 6, (1,))), (0, spaces.Discrete(2))]), 5),
+    "bytes as categories": (spaces.Discrete(200, start=-2), 200),
     "nested": (spaces.Dict({"a": spaces.Tuple([Box(-1, 1, ()), spaces.Dict({"z": spaces.Discrete(2)})])}), 3),
 }
 

@@ -222,3 +222,70 @@ def test_a_memory_too_large_for_this_machine_is_refused_before_the_first_step():
 def test_crossing_counts_multiples_on_the_way():
     assert [crossed(100, *pair) for pair in ((0, 99), (99, 100), (100, 101), (98, 203))] == [False, True, False, True]
     assert not crossed(0, 5, 10)
+
+
+def test_networks_that_are_no_numbers_are_their_own_fault_and_do_not_replace_good_checkpoints(tmp_path):
+    class Echo(Probe):
+        def step(self, action):
+            return np.asarray(action), 3e38, False, False, {}
+
+    settings = config(env=lambda: Echo("endless"), eval_every=0, checkpoint_every=20, log_every=1_000)
+    with pytest.raises(td3.TrainingDiverged, match="NaN or infinity at step"):
+        for _ in td3.train(settings, tmp_path / "run"):
+            pass
+    assert np.isfinite(td3.load(tmp_path / "run").act(np.zeros(1, np.float32))).all()
+
+
+def test_the_same_environment_twice_is_refused():
+    env = Counting()
+    with pytest.raises(td3.ConfigError, match="must make a new environment each time"):
+        Session(config(env=lambda: env))
+    with pytest.raises(td3.ConfigError, match="must make a new environment each time"):
+        Session(config(env=lambda: env, num_envs=2, eval_every=0))
+
+
+def test_an_episode_without_an_end_does_not_hang_an_evaluation(monkeypatch):
+    from td3 import evaluation
+
+    class Endless(Probe):
+        def step(self, action):
+            return self.seen, 0.0, False, False, {}
+
+    monkeypatch.setattr(evaluation, "LONGEST", 500)
+    with pytest.raises(td3.EnvironmentFailure, match="did not end within 500 steps: give it a time limit"):
+        play(config(env=lambda: Endless("endless")))
+
+
+def test_evaluation_plays_exactly_what_the_actor_says():
+    from td3.environments import make_worlds
+    from td3.evaluation import play_episodes
+
+    # Counting pays its action: three steps of 0.25, and nothing but that
+    worlds = make_worlds(Counting)
+    judged = play_episodes(worlds, lambda o: np.full((1, 2), 0.25, np.float32), [1])
+    assert judged.returns == (0.75,) and judged.lengths == (3,)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_interrupted_step_is_forgotten_and_episodes_begin_anew(workers):
+    session = Session(config(env=Counting, num_envs=2, workers=workers, eval_every=0))
+    step = session.worlds.step
+
+    def interrupted(actions):
+        session.worlds.step = step
+        if workers:
+            session.worlds._ask("step", [(actions,)])
+        else:
+            step(actions)
+        raise KeyboardInterrupt
+
+    list(session.advance(10))
+    session.worlds.step = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        list(session.advance(20))
+    list(session.advance(60))
+    rows = session.learner.memory.rows(0, 60)
+    session.close()
+    assert (rows.observation[:, :2] == rows.next_observation[:, :2]).all()
+    assert (rows.next_observation[:, 2] == rows.observation[:, 2] + 1).all()
+    assert (rows.reward == rows.action[:, 0]).all()

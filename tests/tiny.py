@@ -16,7 +16,7 @@ LR = 1e-3
 
 
 def tiny(**settings):
-    config = Config(hidden=(1,), buffer_size=8, actor_lr=LR, critic_lr=LR, **settings)
+    config = Config(env="X-v0", hidden=(1,), buffer_size=8, actor_lr=LR, critic_lr=LR, **settings)
     learner = Learner(1, 1, config, 0)
     put_actor(learner.actor, 0.5)
     put_actor(learner.actor_target, 0.25)

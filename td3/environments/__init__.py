@@ -5,15 +5,19 @@ about spaces, bounds, autoreset modes or processes. Whatever an environment does
 `EnvironmentFailure` that names the environment, its step and the field.
 """
 
+import contextlib
+import ctypes
 import os
 import sys
 
-# Without a display MuJoCo can only draw through EGL, and it chooses once, when it is first imported.
+# Without a display MuJoCo can draw only through EGL, where there is one, and it chooses once, when first imported.
 if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-    os.environ.setdefault("MUJOCO_GL", "egl")
+    with contextlib.suppress(OSError):
+        ctypes.CDLL("libEGL.so.1")
+        os.environ.setdefault("MUJOCO_GL", "egl")
 
-from td3.environments.making import make_worlds
+from td3.environments.making import check_apart, environments_of, make_worlds
 from td3.environments.spaces import ActionMap, ObservationMap
 from td3.environments.worlds import Worlds
 
-__all__ = ["ActionMap", "ObservationMap", "Worlds", "make_worlds"]
+__all__ = ["ActionMap", "ObservationMap", "Worlds", "check_apart", "environments_of", "make_worlds"]

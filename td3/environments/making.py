@@ -12,12 +12,19 @@ from td3.config import env_name
 from td3.environments.vector import VectorWorlds
 from td3.environments.workers import WorkerWorlds
 from td3.environments.worlds import LocalWorlds, Worlds, told
-from td3.errors import ConfigError, TD3Error, did_you_mean
+from td3.errors import ConfigError, SpaceError, TD3Error, did_you_mean
 
+SPACES = ("observation_space", "action_space")
 Made = gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]
 
 
-def make_worlds(env: str | Callable[..., Any], num_envs: int = 1, workers: int = 0, timeout: float = 30.0) -> Worlds:
+def make_worlds(
+    env: str | Callable[..., Any],
+    num_envs: int = 1,
+    workers: int = 0,
+    timeout: float = 30.0,
+    role: str = "Environment",
+) -> Worlds:
     """`num_envs` environments behind one door; a callable may also make a whole `VectorEnv` at once."""
     name = env_name(env)
     make = maker(env)
@@ -32,7 +39,7 @@ def make_worlds(env: str | Callable[..., Any], num_envs: int = 1, workers: int =
                     f"{name} makes; got {num_envs}."
                 )
             return VectorWorlds(name, first, timeout)
-        return LocalWorlds(name, [first, *(_single(name, make) for _ in range(num_envs - 1))])
+        return local_worlds(name, [first, *(_single(name, make) for _ in range(num_envs - 1))], role=role)
     except TD3Error:
         first.close()
         raise
@@ -40,7 +47,31 @@ def make_worlds(env: str | Callable[..., Any], num_envs: int = 1, workers: int =
 
 def make_local(name: str, make: Callable[[], Any], first: int, count: int) -> LocalWorlds:
     """The share of the environments that one worker process plays."""
-    return LocalWorlds(name, [_single(name, make) for _ in range(count)], first)
+    return local_worlds(name, [_single(name, make) for _ in range(count)], first)
+
+
+def local_worlds(
+    name: str, envs: list[gymnasium.Env[Any, Any]], first: int = 0, role: str = "Environment"
+) -> LocalWorlds:
+    check_apart(name, envs)
+    for env in envs[1:]:
+        if (env.observation_space, env.action_space) != (envs[0].observation_space, envs[0].action_space):
+            raise ConfigError(f"env {name!r} makes environments with different spaces: they cannot share one agent.")
+    return LocalWorlds(name, envs, first, role)
+
+
+def check_apart(name: str, envs: list[Any]) -> None:
+    """No environment may be played in two places: what it remembers of one would show in the other."""
+    if len({id(env.unwrapped) for env in envs}) < len(envs):
+        raise ConfigError(f"env {name!r} must make a new environment each time; it returned the same one twice.")
+
+
+def environments_of(worlds: Worlds) -> list[Any]:
+    """Those that live in this process."""
+    envs: Any = getattr(worlds, "envs", None)
+    if isinstance(worlds, LocalWorlds):
+        return list(envs)
+    return [envs] if envs is not None else []
 
 
 def maker(env: str | Callable[..., Any]) -> Callable[[], Any]:
@@ -51,8 +82,9 @@ def maker(env: str | Callable[..., Any]) -> Callable[[], Any]:
     if module_name:
         try:
             module = importlib.import_module(module_name)
-        except ImportError as problem:
-            raise ConfigError(f"env {env!r} cannot be imported: {problem}.") from problem
+        except (Exception, SystemExit) as problem:
+            why = problem if isinstance(problem, ImportError) else told(problem)
+            raise ConfigError(f"env {env!r} cannot be imported: {why}.") from problem
         if callable(found := getattr(module, attribute, None)):
             return found  # type: ignore[no-any-return]
     # The specification goes along to workers, which may never have heard of what was registered here.
@@ -68,13 +100,16 @@ def made(name: str, make: Callable[[], Any]) -> Made:
         base = name.rpartition(":")[2]
         near = "" if "Did you mean" in str(problem) else did_you_mean(base, gymnasium.registry)
         raise ConfigError(f"env {name!r} cannot be made: {_one_line(problem)}{near}") from problem
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
         raise ConfigError(f"env {name!r} cannot be made: {told(problem)}.") from problem
     if not isinstance(env, gymnasium.Env | VectorEnv):
         raise ConfigError(
             f"env {name!r} must make a gymnasium.Env or a gymnasium.vector.VectorEnv; it made a "
             f"{type(env).__module__}.{type(env).__qualname__}."
         )
+    for space in ("single_observation_space", "single_action_space") if isinstance(env, VectorEnv) else SPACES:
+        if not isinstance(getattr(env, space, None), gymnasium.Space):
+            raise SpaceError(f"env {name!r} must have a {space}; it has {getattr(env, space, None)!r}.")
     return env
 
 

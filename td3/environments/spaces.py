@@ -44,8 +44,10 @@ class ActionMap:
 
     def to_env(self, actions: Float32s) -> NDArray[Any]:
         """(n, size) in [−1, 1] → (n, *shape) in the environment's units and dtype, never out of bounds."""
-        whole = np.tile(self._low, (len(actions), 1))  # constants are in place already
-        whole[:, self._free] = self._centre + self._half * np.asarray(actions, np.float64)
+        whole = self._centre + self._half * np.asarray(actions, np.float64)
+        if self.constants:
+            free, whole = whole, np.tile(self._low, (len(actions), 1))
+            whole[:, self._free] = free
         inside = np.clip(whole, self._low, self._high).astype(self.dtype)
         return inside.reshape(-1, *self.shape)
 
@@ -148,19 +150,22 @@ class Part:
 
     def _one_hot(self, value: NDArray[Any]) -> Float32s:
         assert self.categories is not None
-        index = value - self.start
+        index = value.astype(np.int64) - self.start
         outside = (index < 0) | (index >= self.categories)
         if outside.any():
             last = self.start + self.categories - 1
             raise BadValue(f"{self.name} is {value[outside][0]}, not from {self.start} to {last}")
-        row: Float32s = np.eye(self.categories, dtype=np.float32)[index]
-        return row
+        rows = np.zeros((len(index), self.categories), np.float32)
+        rows[np.arange(len(index)), index] = 1
+        return rows
 
 
 def _parts(space: Space[Any], name: str, take: Callable[[Any], Any]) -> Iterator[Part]:
     """The leaves of a space, in its own order; a MultiDiscrete is one Discrete per entry."""
     if isinstance(space, spaces.Dict):
         for key, inner in space.spaces.items():
+            if not isinstance(key, str | int):
+                raise SpaceError(f"{name} has the key {key!r}; TD3 reads Dicts whose keys are text or whole numbers.")
             yield from _parts(inner, f"{name}[{key!r}]", _then(take, itemgetter(key)))
     elif isinstance(space, spaces.Tuple):
         for place, inner in enumerate(space.spaces):
@@ -217,7 +222,7 @@ def space_to_data(space: Space[Any]) -> dict[str, Any]:
     """Plain data for a run's `spaces.json`; bounds are kept where they matter, for actions."""
     kind = type(space).__name__
     if isinstance(space, spaces.Dict):
-        return {"type": kind, "spaces": {key: space_to_data(inner) for key, inner in space.spaces.items()}}
+        return {"type": kind, "spaces": [[key, space_to_data(inner)] for key, inner in space.spaces.items()]}
     if isinstance(space, spaces.Tuple):
         return {"type": kind, "spaces": [space_to_data(inner) for inner in space.spaces]}
     if isinstance(space, spaces.Discrete):
@@ -238,7 +243,7 @@ def space_from_data(data: Any) -> Space[Any]:
     """The space that data describes; only these six kinds, only numbers."""
     kind = data["type"]
     if kind == "Dict":
-        return spaces.Dict({str(key): space_from_data(inner) for key, inner in data["spaces"].items()})
+        return spaces.Dict([(key, space_from_data(inner)) for key, inner in data["spaces"]])  # pairs keep their order
     if kind == "Tuple":
         return spaces.Tuple([space_from_data(inner) for inner in data["spaces"]])
     if kind == "Discrete":

@@ -5,6 +5,7 @@ SAME_STEP: an ended row already shows the next episode; where the action led is 
 DISABLED: nothing resets by itself, so the ended rows are reset here, by mask.
 """
 
+import contextlib
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -73,7 +74,10 @@ class VectorWorlds:
         return self.reset(seeds), [f"Environment {row} {why}" for row in range(self.num_envs)]
 
     def _reset(self, **how: Any) -> Any:
-        return self.envs.reset(**how)
+        answer: Any = self.envs.reset(**how)
+        if not isinstance(answer, tuple) or len(answer) != 2:
+            raise BadValue("reset() must return (observation, info)")
+        return answer
 
     def _step(self, actions: Any) -> Any:
         answer = self.envs.step(actions)
@@ -137,7 +141,7 @@ class VectorWorlds:
             raise EnvironmentFailure(f"{self._who()}: {call}() did not answer within {self.timeout:g} s.") from None
         except BadValue as problem:
             raise EnvironmentFailure(f"{self._who()}: {problem}.") from None
-        except Exception as problem:
+        except (Exception, SystemExit) as problem:
             raise EnvironmentFailure(
                 f"{self._who(self._dead() or slice(None))}: {call}() raised {told(problem)}."
             ) from problem
@@ -152,6 +156,10 @@ class VectorWorlds:
         return f"Environment {numbers} ({self.name}), step {int(np.max(self._steps[rows]))}"
 
     def close(self) -> None:
+        with contextlib.suppress(Exception):  # its farewell is no failure of the run
+            self._close()
+
+    def _close(self) -> None:
         if self._asynchronous:
             with warnings.catch_warnings():  # that a call was under way is why it is closed
                 warnings.simplefilter("ignore")
@@ -161,7 +169,7 @@ class VectorWorlds:
 
 
 def autoreset_mode(name: str, envs: VectorEnv[Any, Any, Any]) -> AutoresetMode:
-    told_mode = envs.metadata.get("autoreset_mode")
+    told_mode = (envs.metadata or {}).get("autoreset_mode")
     try:
         return AutoresetMode(told_mode)
     except ValueError:

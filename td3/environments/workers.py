@@ -33,6 +33,8 @@ class WorkerWorlds:
         shares = np.array_split(np.arange(num_envs), workers)
         self._shares = [slice(int(share[0]), int(share[-1]) + 1) for share in shares]
         self._ticks = 0
+        self._pending = ""  # the call whose answers are still to be read
+        self._read: dict[_Worker, Any] = {}  # those of them that have been
         self._workers: list[_Worker] = []
         try:
             by_value = pickled(name, make)
@@ -69,6 +71,9 @@ class WorkerWorlds:
         return np.concatenate([seen for seen, _ in answers]), [why for _, failures in answers for why in failures]
 
     def _ask(self, call: str, arguments: Sequence[Any]) -> None:
+        if self._pending:  # an interrupted call left its answers unread: they are not the answers to this one
+            self._answers(self._pending, self.timeout)
+        self._pending = call
         for worker, argument in zip(self._workers, arguments, strict=True):
             with contextlib.suppress(OSError):  # a dead worker is reported when its answer is awaited
                 worker.connection.send((call, argument))
@@ -76,8 +81,8 @@ class WorkerWorlds:
     def _answers(self, call: str, timeout: float) -> list[Any]:
         """One answer per worker, in order; the first failure ends the wait for the others."""
         left = patience(timeout)
-        waiting = {worker.connection: worker for worker in self._workers}
-        answers: dict[_Worker, Any] = {}
+        waiting = {worker.connection: worker for worker in self._workers if worker not in self._read}
+        answers = self._read  # kept, should this wait be interrupted half way
         while waiting:
             ready = wait(list(waiting), left())
             if not ready:
@@ -91,6 +96,7 @@ class WorkerWorlds:
                     raise EnvironmentFailure(f"{self._who(worker)}: its process {worker.ended()}.") from None
                 if kind == "failed":
                     raise answers[worker]
+        self._pending, self._read = "", {}
         return [answers[worker] for worker in self._workers]
 
     def _who(self, worker: "_Worker") -> str:
@@ -128,11 +134,13 @@ class _Worker:
                 [sys.executable, "-m", "td3.environments.worker", *map(str, arguments)],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},  # the same td3 as ours
                 stdout=2,  # what an environment prints must not end up in a command's answer
             )
         self.connection: Connection[Any, Any] = Connection(ours.detach())
-        self.connection.send((sys.path, name, first, count))
-        self.connection.send_bytes(make)
+        with contextlib.suppress(OSError):  # one that is dead already is reported when its answer is awaited
+            self.connection.send((sys.path, name, first, count))
+            self.connection.send_bytes(make)
 
     def ended(self) -> str:
         try:

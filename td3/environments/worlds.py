@@ -40,12 +40,11 @@ class Worlds(Protocol):
 class LocalWorlds:
     """Single environments stepped one after the other in this process; an ended one is reset at once."""
 
-    def __init__(self, name: str, envs: Sequence[gymnasium.Env[Any, Any]], first: int = 0) -> None:
-        self.name, self.envs, self.first = (
-            name,
-            envs,
-            first,
-        )  # `first`: the number of envs[0] in the whole run
+    def __init__(
+        self, name: str, envs: Sequence[gymnasium.Env[Any, Any]], first: int = 0, role: str = "Environment"
+    ) -> None:
+        self.name, self.envs, self.role = name, envs, role
+        self.first = first  # the number of envs[0] in the whole run
         self.num_envs = len(envs)
         self.observation = ObservationMap(envs[0].observation_space)
         self.action = ActionMap(envs[0].action_space)
@@ -145,11 +144,11 @@ class LocalWorlds:
     def _ask(self, place: int, call: str, function: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return function(*arguments)
-        except Exception as problem:
+        except (Exception, SystemExit) as problem:
             raise EnvironmentFailure(f"{self._who(place)}: {call}() raised {told(problem)}.") from problem
 
     def _who(self, place: int) -> str:
-        return f"Environment {self.first + place} ({self.name}), step {self._steps[place]}"
+        return f"{self.role} {self.first + place} ({self.name}), step {self._steps[place]}"
 
     def close(self) -> None:
         for env in self.envs:

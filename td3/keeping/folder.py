@@ -23,7 +23,7 @@ Read = TypeVar("Read")
 
 class RunFolder:
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = Path(path).absolute()  # an environment may change the working directory
         self.lock: Lock | None = None
 
     @property
@@ -40,7 +40,7 @@ class RunFolder:
         fresh = run.path.parent / f".{run.path.name}-{uuid.uuid4().hex}"
         try:
             if run.path.exists() and (not run.path.is_dir() or any(run.path.iterdir())):
-                raise ConfigError(f"run must be a new or empty folder; {str(run.path)!r} has something in it.")
+                raise ConfigError(f"run must be a new or empty folder; {str(path)!r} has something in it.")
             for name in ("checkpoints", "memory"):
                 (fresh / name).mkdir(parents=True)
             disk.write(fresh / "config.json", _readable(config.to_data()))
@@ -50,7 +50,7 @@ class RunFolder:
         except OSError as problem:
             with contextlib.suppress(OSError):
                 disk.remove(fresh)
-            raise ConfigError(f"run {str(run.path)!r} cannot be written: {problem.strerror}.") from problem
+            raise ConfigError(f"run {str(path)!r} cannot be written: {problem.strerror}.") from problem
         run.lock = Lock(run.path)
         return run
 
@@ -58,9 +58,9 @@ class RunFolder:
     def open(cls, path: str | Path, *, to_write: bool = False) -> "RunFolder":
         run = cls(path)
         if not run.path.is_dir():
-            raise ConfigError(f"run {str(run.path)!r} is no folder.")
+            raise ConfigError(f"run {str(path)!r} is no folder.")
         if not (run.path / "checkpoints").is_dir():
-            raise ConfigError(f"run {str(run.path)!r} has no checkpoints: it is no run of td3.")
+            raise ConfigError(f"run {str(path)!r} has no checkpoints: it is no run of td3.")
         if to_write:
             run.lock = Lock(run.path)
         return run
@@ -76,7 +76,9 @@ class RunFolder:
         except (msgspec.DecodeError, RecursionError) as problem:
             raise RunError(f"{self.path / 'config.json'} is no JSON object: {problem}.") from None
 
-    def newest(self, read: Callable[[Checkpoint], Read], which: str = "last") -> tuple[Checkpoint, Read, list[str]]:
+    def newest(
+        self, read: Callable[[Checkpoint], Read], which: str = "last", again: bool = True
+    ) -> tuple[Checkpoint, Read, list[str]]:
         """The newest checkpoint (or the best, or a step's) that `read` can read, and what was wrong with others."""
         found, unreadable = checkpoint.find(self.path)
         wrong = list(unreadable.values())
@@ -85,6 +87,8 @@ class RunFolder:
                 return one, read(one), wrong
             except RunError as problem:
                 wrong.append(str(problem))
+        if again and found:  # a live run may have pruned them while we looked
+            return self.newest(read, which, again=False)
         told = " ".join(wrong) if wrong else "none was saved yet."
         raise RunError(f"run {str(self.path)!r} has no whole checkpoint: {told}")
 
@@ -95,7 +99,7 @@ class RunFolder:
             return found[::-1]
         if which == "best":
             return sorted(found, key=lambda one: (one.score is not None, one.score or 0.0, one.step), reverse=True)
-        chosen = [one for one in found if which.isdigit() and one.step == int(which)]
+        chosen = [one for one in found if which.isdecimal() and one.step == int(which)]
         if not chosen:
             steps = ", ".join(dict.fromkeys(str(one.step) for one in found)) or "none"
             raise ConfigError(f"checkpoint must be last, best or one of the steps {steps}; got {which!r}.")

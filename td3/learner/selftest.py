@@ -45,7 +45,7 @@ def selftest(updates: int = UPDATES, seed: int = 0) -> Iterator[Result]:
 
 
 def compare(kind: type[Learner], dtype: torch.dtype, updates: int, seed: int) -> float:
-    config = Config(hidden=HIDDEN, batch_size=ROWS, buffer_size=1)
+    config = Config(env="none", hidden=HIDDEN, batch_size=ROWS, buffer_size=1)
     learner = kind(OBSERVATIONS, ACTIONS, config, seed)
     for network in (learner.actor, learner.actor_target, learner.critics, learner.critic_targets):
         network.to(dtype)

@@ -31,7 +31,9 @@ class Memory:
 
     def add(self, rows: Transitions) -> None:
         count = len(rows.reward)
-        places = (self.written + np.arange(count)) % self.capacity
+        head = self.written % self.capacity
+        fits = head + count <= self.capacity  # a slice is the faster way to write, when nothing wraps
+        places = slice(head, head + count) if fits else (head + np.arange(count)) % self.capacity
         for column, values in zip(self.columns, rows, strict=True):
             assert values.shape == (count, *column.shape[1:]), (values.shape, column.shape)
             column[places] = values
@@ -49,7 +51,8 @@ class Memory:
 
     def gather(self, rows: NDArray[np.int64]) -> Batch:
         """Copies of these rows; whoever draws the row numbers owns the randomness."""
-        return Batch(*(torch.from_numpy(column[rows].astype(np.float32, copy=False)) for column in self.columns))
+        columns = (column.take(rows, axis=0).astype(np.float32, copy=False) for column in self.columns)
+        return Batch(*map(torch.from_numpy, columns))
 
 
 def bytes_per_transition(observation_size: int, action_size: int) -> int:

@@ -8,8 +8,9 @@ from td3.collection import Collector
 from td3.config import SETTINGS, Config, env_name, task_settings
 from td3.environments import make_worlds
 from td3.environments.spaces import describe_bounds, oddities
+from td3.errors import ConfigError
 from td3.replay import bytes_per_transition
-from td3.replay.room import available, human
+from td3.replay.room import check_room, human
 
 STEPS = 200
 
@@ -29,13 +30,11 @@ def check_environment(config: Config) -> dict[str, Any]:
             lengths += [length for _, _, length in played.ended]
         speed = collector.steps / (time.perf_counter() - began)
         each = bytes_per_transition(worlds.observation.size, worlds.action.size)
-        room, _ = available()
         notes = oddities(worlds.observation, worlds.action)
-        if room is not None and each * config.buffer_size > room:
-            notes.append(
-                f"A full memory of {config.buffer_size:,} transitions takes {human(each * config.buffer_size)}, "
-                f"more than the {human(room)} there is: choose a smaller --buffer-size."
-            )
+        try:
+            check_room(each, config.buffer_size)
+        except ConfigError as problem:
+            notes.append(f"A full memory does not fit: {problem}")
         if len(set(rewards)) == 1:
             notes.append(f"Every reward of {STEPS} random steps was {rewards[0]:g}: is it that rare to earn one?")
         return {

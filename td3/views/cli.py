@@ -10,11 +10,12 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from td3.config import PRESETS, SETTINGS, Config, parse, type_words
 from td3.errors import ConfigError, SpaceError, TD3Error, did_you_mean
 from td3.version import VERSION
+from td3.views.speaking import Interrupted, answer, answers_only, say
 
 
 class Parser(argparse.ArgumentParser):
@@ -27,7 +28,8 @@ class Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     try:
         chosen = understand(list(sys.argv[1:] if arguments is None else arguments))
-        result: int = chosen.do(chosen)
+        with answers_only():
+            result: int = chosen.do(chosen)
         return result
     except (ConfigError, SpaceError) as problem:
         say(f"td3: {problem}")
@@ -35,6 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TD3Error as problem:
         say(f"td3: {problem}")
         return 1
+    except Interrupted as stop:
+        say("td3: stopped.")
+        return 128 + stop.signal
     except KeyboardInterrupt:
         say("td3: stopped.")
         return 130
@@ -152,7 +157,8 @@ def run_train(chosen: argparse.Namespace) -> int:
 
 def run_resume(chosen: argparse.Namespace) -> int:
     steps = None if chosen.steps is None else whole_number("--steps", chosen.steps, at_least=1)
-    find_local_modules()
+    if chosen.env or chosen.trust:
+        find_local_modules()
     from td3.training import resume
     from td3.views.training import watch_training
 
@@ -177,7 +183,8 @@ def run_verify(chosen: argparse.Namespace) -> int:
 def run_evaluate(chosen: argparse.Namespace) -> int:
     episodes = whole_number("--episodes", chosen.episodes, at_least=1)
     seed = whole_number("--seed", chosen.seed, at_least=0)
-    find_local_modules()
+    if chosen.env or chosen.trust:
+        find_local_modules()
     from td3.agent import evaluate, load
     from td3.config import env_name
     from td3.training import use_threads
@@ -250,14 +257,4 @@ def find_local_modules() -> None:
     """`module:Env` is found beside where the command was typed, as `python -m` would find it."""
     here = str(Path.cwd())
     if "" not in sys.path and here not in sys.path:
-        sys.path.insert(0, here)
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def answer(data: Any) -> None:
-    import msgspec
-
-    print(msgspec.json.encode(data).decode(), flush=True)
+        sys.path.append(here)  # last: a file of the user's never stands in for a library

@@ -1,6 +1,7 @@
 """`td3 train`: follows a run's events, shows them, and leaves well when told to stop."""
 
 import os
+import shlex
 import signal
 import sys
 import time
@@ -11,13 +12,13 @@ from typing import Any
 
 from td3.config import Config, env_name
 from td3.types import Event, Finished, SaveFailed, Started
-from td3.views.cli import answer, say
+from td3.views.speaking import Interrupted, answer, at_a_terminal, say
 from td3.views.terminal import LiveView, PlainView, View, clock
 
 
 def watch_training(events: Iterator[Event], folder: Path, *, quiet: bool, as_json: bool) -> int:
     """Follows a run to its end or to the first signal; the exit code."""
-    live = sys.stdout.isatty() and sys.stderr.isatty() and not quiet and not as_json
+    live = at_a_terminal() and not quiet and not as_json
     view: View = LiveView(folder) if live else PlainView(folder, quiet=quiet or as_json)
     seen: dict[type, Event] = {}  # the last of each kind
     with Stop() as stop:
@@ -35,14 +36,14 @@ def watch_training(events: Iterator[Event], folder: Path, *, quiet: bool, as_jso
         say(f"td3: not everything could be saved. The last problem, at step {failed.step:,}: {failed.reason}")
     if not isinstance(finished, Finished):
         step = max((event.step for event in seen.values()), default=0)
-        say(f"Stopped at step {step:,} and saved. Go on with: td3 resume {folder}")
+        say(f"Stopped at step {step:,} and saved. Go on with: td3 resume {quoted(folder)}")
         return 128 + (stop.signal or signal.SIGINT)
     started = seen[Started]
     assert isinstance(started, Started)
     if as_json:
         answer({"run": str(folder), "env": env_name(started.config.env), **finished._asdict()})
     elif started.step == finished.step:
-        say(f"The run is finished: {finished.step:,} steps. Go further with: td3 resume {folder} --steps N")
+        say(f"The run is finished: {finished.step:,} steps. Go further with: td3 resume {quoted(folder)} --steps N")
     else:
         say(ending(finished, folder, started.config))
     return 1 if failed else 0
@@ -58,30 +59,34 @@ def ending(finished: Finished, folder: Path, config: Config) -> str:
     return (
         f"Done: {finished.step:,} steps and {finished.updates:,} updates in {clock(finished.seconds)}.{score}\n"
         f"The run is in {folder}\n"
-        f"Next: td3 evaluate {folder} --episodes 20\n"
-        f"      td3 resume {folder} --steps {2 * finished.step}\n"
+        f"Next: td3 evaluate {quoted(folder)} --episodes 20\n"
+        f"      td3 resume {quoted(folder)} --steps {2 * finished.step}\n"
         f"      td3 check HalfCheetah-v5"
     )
 
 
+def quoted(folder: Path) -> str:
+    return shlex.quote(str(folder))
+
+
 class Stop:
-    """Ctrl-C and TERM asked for politely: the first ends the loop at its next quiet point, the second at once."""
+    """Ctrl-C, TERM and HUP: the first ends the loop at its next quiet point, the second at once."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> "Stop":
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             self._before[number] = signal.signal(number, self._asked)
         return self
 
     def _asked(self, number: int, _frame: FrameType | None) -> None:
         if self.signal is not None:
-            raise KeyboardInterrupt
+            raise Interrupted(number)
         self.signal = number
         # not `print`: the signal may have come in the middle of one
-        os.write(sys.stderr.fileno(), b"\nStopping after this step; once more leaves at once.\n")
+        os.write(sys.stderr.fileno(), b"\nStopping after this step or evaluation; once more leaves at once.\n")
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
