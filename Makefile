@@ -1,5 +1,5 @@
 # One word each; see CONTRIBUTING.md.
-.PHONY: test lint format measure
+.PHONY: test lint format measure survive
 
 test:
 	pytest
@@ -18,3 +18,6 @@ measure:
 	python -m bench.learning InvertedPendulum-v5 --steps 50000 --at-least 1000
 	python -m bench.learning HalfCheetah-v5 --steps 100000
 	python -m bench.learning HalfCheetah-v5 --steps 100000 --preset paper
+
+survive:
+	python -m bench.survival --kills 200

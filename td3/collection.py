@@ -7,6 +7,7 @@ import numpy as np
 
 from td3 import seeding
 from td3.environments import Worlds
+from td3.errors import EnvironmentFailure
 from td3.types import Bools, Episode, Float32s, Transitions
 
 Policy = Callable[[Float32s], Float32s]  # (n, observation_size) → (n, action_size) in [−1, 1]
@@ -59,7 +60,11 @@ class Collector:
 
     def capture(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Plain data, and arrays: enough to go on playing as if never stopped."""
-        episodes = self.worlds.capture()
+        try:
+            episodes = self.worlds.capture()
+        except EnvironmentFailure:  # they are why we save: what was learned is kept all the same
+            unknown = Episode(None, None, np.zeros((0, self.worlds.action.size), np.float32))
+            episodes = [unknown] * self.worlds.num_envs
         data = {
             "steps": self.steps,
             "chance": seeding.state_of(self.chance),

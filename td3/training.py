@@ -112,17 +112,20 @@ class Session:
 
     def keep_in(self, folder: RunFolder, since: Checkpoint | None = None) -> None:
         """From now on this run is kept there, going on from a checkpoint that it has already."""
+        self.folder = folder
         self.record = Record(folder.metrics, since.manifest.record.size if since else 0)
         self.keeper = Keeper(folder.path, self.config.keep_last, self.config.keep_best, versions())
         if since is not None:
             self.keeper.go_on_from(since)
-        self.folder = folder
+            if self.record.hash.hexdigest() != since.manifest.record.sha256:
+                damage = f"{folder.metrics.name} is not what was written before step {since.step:,}."
+                self.resumed_notes = (*(self.resumed_notes or ()), damage)
 
     @classmethod
     def resumed(cls, run: str | Path, steps: int | None, env: Any, trust: bool) -> "Session":
         """The session of a run that was stopped or killed, as it was at its newest whole checkpoint."""
         folder = RunFolder.open(run, to_write=True)
-        chosen: Checkpoint | None = None
+        session, chosen = None, None
         try:
             if (begun := folder.begun()) is not None:  # stopped before its first checkpoint: from the beginning
                 config = config_of({"config": begun}, env, trust)
@@ -130,12 +133,14 @@ class Session:
                 session.resumed_notes = ()
             else:
                 session, chosen = cls.of_newest(folder, steps, env, trust)
+            session.keep_in(folder, chosen)
+            if steps is not None:
+                session.save(anew=True)  # the new goal is part of the run from now on
         except BaseException:
+            if session is not None:
+                session.close()
             folder.release()
             raise
-        session.keep_in(folder, chosen)
-        if steps is not None:
-            session.save(anew=True)  # the new goal is part of the run from now on
         return session
 
     @classmethod

@@ -188,6 +188,16 @@ def test_a_failing_environment_saves_what_was_learned_and_names_itself(tmp_path)
     assert np.isfinite(agent.act({"eye": np.zeros(2, np.float32), "mode": 1})).all()
 
 
+def test_a_dying_worker_costs_nothing_that_was_learned(tmp_path):
+    settings = config(env=lambda: Unruly("die", after=60), eval_every=0, checkpoint_every=0, num_envs=2, workers=1)
+    with pytest.raises(td3.EnvironmentFailure, match="its process was killed by SIGKILL"):
+        for _ in td3.train(settings, tmp_path / "run"):
+            pass
+    assert td3.load(tmp_path / "run").step == 120
+    events = list(td3.resume(tmp_path / "run", steps=200, env=lambda: Unruly("die", after=1_000)))
+    assert all("how its episode began is not known" in note for note in events[1].notes) and events[-1].step == 200
+
+
 def test_leaving_the_loop_saves_where_it_was_left(tmp_path):
     for event in td3.train(config(), tmp_path / "run"):
         if event.step == 130:

@@ -21,7 +21,7 @@ import numpy as np
 
 from td3.environments.spaces import ActionMap, ObservationMap
 from td3.environments.worlds import patience, told
-from td3.errors import ConfigError, EnvironmentFailure
+from td3.errors import ConfigError, EnvironmentFailure, TD3Error
 from td3.types import Episode, Float32s, Tick
 
 START_TIMEOUT = 120.0  # importing a simulator on a busy machine is slow, and happens once
@@ -33,6 +33,7 @@ class WorkerWorlds:
         shares = np.array_split(np.arange(num_envs), workers)
         self._shares = [slice(int(share[0]), int(share[-1]) + 1) for share in shares]
         self._ticks = 0
+        self._failed = False
         self._pending = ""  # the call whose answers are still to be read
         self._read: dict[_Worker, Any] = {}  # those of them that have been
         self._workers: list[_Worker] = []
@@ -71,6 +72,8 @@ class WorkerWorlds:
         return np.concatenate([seen for seen, _ in answers]), [why for _, failures in answers for why in failures]
 
     def _ask(self, call: str, arguments: Sequence[Any]) -> None:
+        if self._failed:
+            raise EnvironmentFailure(f"The workers of {self.name} have failed already.")
         if self._pending:  # an interrupted call left its answers unread: they are not the answers to this one
             self._answers(self._pending, self.timeout)
         self._pending = call
@@ -79,7 +82,14 @@ class WorkerWorlds:
                 worker.connection.send((call, argument))
 
     def _answers(self, call: str, timeout: float) -> list[Any]:
-        """One answer per worker, in order; the first failure ends the wait for the others."""
+        """One answer per worker, in order; the first failure ends the wait for the others, and every later call."""
+        try:
+            return self._all_answers(call, timeout)
+        except TD3Error:
+            self._failed = True
+            raise
+
+    def _all_answers(self, call: str, timeout: float) -> list[Any]:
         left = patience(timeout)
         waiting = {worker.connection: worker for worker in self._workers if worker not in self._read}
         answers = self._read  # kept, should this wait be interrupted half way

@@ -52,7 +52,7 @@ class Segment(msgspec.Struct):
 
 class Manifest(msgspec.Struct):
     format: int
-    nonce: str
+    serial: int  # of the checkpoints of this run: two may stand at one step, when its goal was moved
     step: int
     updates: int
     score: float | None
@@ -198,7 +198,7 @@ def find(run: Path) -> tuple[list[Checkpoint], dict[Path, str]]:
             found.append(Checkpoint(path, manifest))
         except (RunError, msgspec.DecodeError, RecursionError) as problem:
             wrong[path] = str(problem)
-    return sorted(found, key=lambda one: (one.step, one.manifest.nonce)), wrong
+    return sorted(found, key=lambda one: (one.step, one.manifest.serial)), wrong
 
 
 class Keeper:
@@ -230,7 +230,7 @@ class Keeper:
                 files[name] = described(data)
             manifest = Manifest(
                 format=FORMAT,
-                nonce=uuid.uuid4().hex,
+                serial=self.newest.manifest.serial + 1 if self.newest else 1,
                 step=snapshot.step,
                 updates=snapshot.updates,
                 score=snapshot.score,

@@ -20,11 +20,14 @@ class Record:
     """
 
     def __init__(self, path: Path, length: int = 0) -> None:
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
-        self.hash = hashlib.sha256(os.pread(self._file, length, 0) if length else b"")
-        self.length = length
         self.problem: str | None = None  # of the last row that could not be written
-        os.ftruncate(self._file, length)
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+            written = os.pread(self._file, length, 0) if length else b""
+            self.hash, self.length = hashlib.sha256(written), len(written)
+            os.ftruncate(self._file, self.length)
+        except OSError as problem:
+            raise RunError(f"The metrics {path} cannot be written: {problem.strerror}.") from problem
 
     def write(self, step: int, metrics: dict[str, Any]) -> None:
         row = msgspec.json.encode({"step": step, **metrics}) + b"\n"
