@@ -161,7 +161,7 @@ class Config:
     engine: str = setting("auto", "who performs the update: `torch` is the readable page", choices=("auto", "torch"))
     device: str = setting("cpu", "where the networks live", choices=("cpu", "cuda"))
     threads: int = setting(
-        0, "CPU threads of the update; 0 takes every core this process may use", at_least=0, at_most=1_024
+        0, "CPU threads of the update; 0 leaves one core free and takes at most 4", at_least=0, at_most=1_024
     )
 
     def __post_init__(self) -> None:

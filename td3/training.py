@@ -409,9 +409,13 @@ def untrusted(env: Any) -> str:
 
 
 def use_threads(threads: int) -> int:
-    """Sets and tells the number of threads; results are the same bytes only for the same number."""
+    """Sets and tells the number of threads; results are the same bytes only for the same number.
+
+    A core is left free by default: threads that wait for one another on a busy core are far slower than one alone.
+    """
     if threads == 0:
-        threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        threads = max(1, min(4, cores - 1))
     torch.set_num_threads(threads)
     return threads
 

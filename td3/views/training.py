@@ -59,7 +59,7 @@ def ending(finished: Finished, folder: Path, config: Config) -> str:
     return (
         f"Done: {finished.step:,} steps and {finished.updates:,} updates in {clock(finished.seconds)}.{score}\n"
         f"The run is in {folder}\n"
-        f"Next: td3 evaluate {quoted(folder)} --episodes 20\n"
+        f"Next: td3 evaluate {quoted(folder)} --checkpoint best --episodes 20\n"
         f"      td3 resume {quoted(folder)} --steps {2 * finished.step}\n"
         f"      td3 check HalfCheetah-v5"
     )
