@@ -63,7 +63,10 @@ AUTHOR = "the author's code since 2019"
 
 @dataclass(frozen=True)
 class Config:
-    """All settings of a run. What is not given comes from the task, then the preset, then the default."""
+    """All settings of a run. What is not given comes from the task, then the preset, then the default.
+
+    `dataclasses.replace` takes every number as given, so it changes what is named and nothing else.
+    """
 
     env: str | Callable[..., Any] = setting(
         "Pendulum-v1",

@@ -33,7 +33,7 @@ class Tick(NamedTuple):
 class Episode(NamedTuple):
     """An episode under way, as far as it can be brought back: how it began, and what was done since."""
 
-    start: dict[str, Any] | None  # {"seed": …} or {"random": …}; None where it cannot be known
+    start: dict[str, Any] | None  # {"seed": …} or {"random": its state or None}; None where it cannot be known
     random: dict[str, Any] | None  # where the environment's own stream stands now
     actions: Float32s  # (length, action_size)
 

@@ -109,7 +109,8 @@ class LocalWorlds:
             seen = self._reset(place, int(start["seed"]))
         else:
             self._reset(place, 0)  # some environments have no random state before their first reset
-            seeding.put_state(env.unwrapped.np_random, start["random"])
+            if start["random"] is not None:  # and some never have one
+                seeding.put_state(env.unwrapped.np_random, start["random"])
             seen = self._reset(place, None)
         for number, action in enumerate(episode.actions, 1):
             self._remember(place, action)
@@ -133,7 +134,7 @@ class LocalWorlds:
 
     def _reset(self, place: int, seed: int | None) -> Float32s:
         before = _random_state(self.envs[place])
-        self._starts[place] = {"seed": seed} if seed is not None else {"random": before} if before else None
+        self._starts[place] = {"seed": seed} if seed is not None else {"random": before}
         self._tapes[place] = []
         answer = self._ask(place, "reset", lambda: self.envs[place].reset(seed=seed))
         with blaming(self._who(place) + ", reset"):
