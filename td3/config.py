@@ -208,7 +208,15 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 EASY = {"warmup_steps": 1_000}
 TASKS: dict[str, dict[str, Any]] = {  # by the id's name without its version; they go before the preset
-    "Pendulum": {**EASY, "steps": 10_000, "gamma": 0.98, "actor_lr": 1e-3, "critic_lr": 1e-3, "eval_every": 1_000},
+    "Pendulum": {
+        **EASY,
+        "steps": 10_000,
+        "hidden": (128, 128),
+        "gamma": 0.98,
+        "actor_lr": 1e-3,
+        "critic_lr": 1e-3,
+        "eval_every": 1_000,
+    },
     "InvertedPendulum": {**EASY, "steps": 50_000},
     "InvertedDoublePendulum": EASY,
     "Reacher": EASY,
