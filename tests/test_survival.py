@@ -108,6 +108,9 @@ def test_a_save_that_fails_at_any_write_is_loud_and_costs_nothing_else(error, fa
             if told[0].step < events[-1].step:  # a later save worked: the run is as if nothing had been
                 assert survival.fingerprint(run) == survival.fingerprint(whole)
             assert not list(verify(run).values())[-1]
+            needed = {segment.name for one in find(run)[0] for segment in one.manifest.segments}
+            assert {one.name for one in (run / "memory").iterdir()} == needed  # nothing half written is left
+            assert not list((run / "checkpoints").glob(".*"))
     assert failures >= 6
 
 

@@ -10,6 +10,7 @@ A checkpoint is written into a folder with a temporary name, synced, and renamed
 Nothing is written over; older ones go only after a newer one is on the disk.
 """
 
+import contextlib
 import hashlib
 import re
 import uuid
@@ -247,6 +248,8 @@ class Keeper:
             final = folder / f"{snapshot.step:09d}-{hashlib.sha256(data).hexdigest()[:16]}"
             disk.rename(fresh, final)
         except OSError as problem:
+            with contextlib.suppress(RunError):
+                self.prune()  # what was half written would only take room from the next one
             raise RunError(
                 f"The checkpoint at step {snapshot.step:,} cannot be saved: {problem.strerror}."
             ) from problem
