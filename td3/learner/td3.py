@@ -23,7 +23,6 @@ class Learner:
 
     def __init__(self, observation_size: int, action_size: int, config: Config, seed: int) -> None:
         self.config = config
-        self.action_size = action_size
         self.updates = 0
         generator = torch.Generator().manual_seed(seed)
 
