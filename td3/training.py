@@ -133,6 +133,8 @@ class Session:
                 session.resumed_notes = ()
             else:
                 session, chosen = cls.of_newest(folder, steps, env, trust)
+            if steps is not None and steps < session.step:
+                raise ConfigError(f"steps must be at least {session.step:,}, where the run is already; got {steps:,}.")
             session.keep_in(folder, chosen)
             if steps is not None:
                 session.save(anew=True)  # the new goal is part of the run from now on

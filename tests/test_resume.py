@@ -126,6 +126,8 @@ def test_a_stopped_and_resumed_run_ends_with_the_same_bytes(name, tmp_path):
 def test_a_finished_run_can_be_extended_and_equals_a_longer_one(tmp_path):
     list(td3.train(config(steps=300, eval_every=0, log_every=30), tmp_path / "long"))
     list(td3.train(config(steps=180, eval_every=0, log_every=30), tmp_path / "short"))
+    with pytest.raises(td3.ConfigError, match="steps must be at least 180, where the run is already; got 100"):
+        list(td3.resume(tmp_path / "short", steps=100, env=Wandering))
     again = list(td3.resume(tmp_path / "short", env=Wandering))
     assert [type(event).__name__ for event in again] == ["Started", "Resumed", "Finished"]
     td3.resume(tmp_path / "short", steps=300, env=Wandering).__next__()  # left at once: the goal is kept already
