@@ -26,8 +26,8 @@ def main() -> int:
         session = Session(config, Path(place) / "run")
         chance = np.random.default_rng(0)
         add_rows(session, chance, chosen.rows)
-        session.learner.update(*session.learner.draw(chance, chance))
-        session.learner.update(*session.learner.draw(chance, chance))  # both optimisers have something to remember
+        session.learner.learn(chance, chance)
+        session.learner.learn(chance, chance)  # both optimisers have something to remember
         print(f"{chosen.env}: the whole memory of {chosen.rows:,} rows at once: {cost(session, Path(place))}")
         for _ in range(chosen.times):
             add_rows(session, chance, chosen.every)

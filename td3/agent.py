@@ -6,31 +6,33 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import torch
 
 from td3 import seeding
+from td3.collection import Policy
 from td3.config import Config, checked
 from td3.environments import ActionMap, ObservationMap, make_worlds
 from td3.environments.spaces import BadValue, space_from_data
 from td3.errors import ConfigError, RunError
 from td3.evaluation import play_episodes
 from td3.keeping import RunFolder
+from td3.learner import policy_of
 from td3.learner.networks import Actor, Encoder
 from td3.learner.state import put_actor
 from td3.replay.room import check_room
 from td3.training import Session, config_of, untrusted
-from td3.types import Evaluation, Float32s
+from td3.types import Evaluation
 
 
 class Agent:
     """An actor with what it needs to read observations and to speak in the environment's units."""
 
-    def __init__(self, actor: Actor, observation: ObservationMap, action: ActionMap, config: Config, step: int) -> None:
-        self.actor, self.observation, self.action = actor, observation, action
+    def __init__(
+        self, policy: Policy, observation: ObservationMap, action: ActionMap, config: Config, step: int
+    ) -> None:
+        self.policy, self.observation, self.action = policy, observation, action  # float32 rows → actions in [−1, 1]
         self.config, self.step = config, step
         self.trusted = True  # whether the environment that the config names may be imported
         self.notes: tuple[str, ...] = ()  # what was odd about where it came from
-        self._device = next(actor.parameters()).device
 
     def act(self, observation: Any, chance: np.random.Generator | None = None) -> Any:
         """The action; a batch of observations gives a batch of actions. With `chance`, exploration noise too."""
@@ -44,12 +46,6 @@ class Agent:
             actions = np.clip(actions + self.config.exploration_noise * noise, -1, 1)
         executed = self.action.to_env(actions)
         return executed if batch else executed[0, ...]
-
-    @torch.no_grad()
-    def policy(self, observations: Float32s) -> Float32s:
-        """The actor alone: float32 rows → actions in [−1, 1]."""
-        actions: Float32s = self.actor(torch.from_numpy(observations).to(self._device)).cpu().numpy()
-        return actions
 
 
 def load(run: str | Path, checkpoint: str | int = "last", env: Any = None, trust: bool = False) -> Agent:
@@ -70,7 +66,8 @@ def load(run: str | Path, checkpoint: str | int = "last", env: Any = None, trust
     except (KeyError, TypeError, ValueError, AssertionError, ArithmeticError, MemoryError, RuntimeError) as problem:
         raise RunError(f"{chosen.path} describes no agent: {type(problem).__name__}: {problem}.") from problem
     put_actor(actor, tensors)
-    agent = Agent(actor.requires_grad_(False), observation, action, config, chosen.step)
+    policy = policy_of(actor.requires_grad_(False), config)
+    agent = Agent(policy, observation, action, config, chosen.step)
     agent.trusted = trust or env is not None or ":" not in str(config.env)
     agent.notes = tuple(f"Passed over: {one}" for one in wrong)
     return agent
@@ -122,6 +119,11 @@ class TD3:
         """The action, and None where other libraries return a recurrent state."""
         return self.agent.act(observation, None if deterministic else self._chance), None
 
+    def use_engine(self, engine: str) -> Self:
+        """Another engine, `native` or `torch`, performs from here on; what was learned stays."""
+        self._open(1).use_engine(engine)
+        return self
+
     def save(self, path: str | Path) -> Self:
         """Keeps everything in a new folder, for `TD3.load`, `td3.load`, `td3 evaluate` and `td3 resume`."""
         session = self._open(1)
@@ -146,7 +148,7 @@ class TD3:
             return self._loaded
         session = self._open(1)
         worlds = session.worlds
-        return Agent(session.learner.actor, worlds.observation, worlds.action, self.config, session.step)
+        return Agent(session.learner.act, worlds.observation, worlds.action, self.config, session.step)
 
     def _open(self, steps: int) -> Session:
         if self._session is None:

@@ -161,10 +161,17 @@ class Config:
     keep_best: int = setting(1, "best-judged checkpoints that are kept besides", at_least=0, at_most=1_000_000)
     log_every: int = setting(250, "steps between two rows of training metrics", at_least=1)
 
-    engine: str = setting("auto", "who performs the update: `torch` is the readable page", choices=("auto", "torch"))
+    engine: str = setting(
+        "auto",
+        "who performs the update: `torch`, the readable page; `native`, the same in C++; `auto`: native where it can",
+        choices=("auto", "native", "torch"),
+    )
     device: str = setting("cpu", "where the networks live", choices=("cpu", "cuda"))
     threads: int = setting(
-        0, "CPU threads of the update; 0 leaves one core free and takes at most 4", at_least=0, at_most=1_024
+        0,
+        "CPU threads of the update; 0 takes at most 4, and leaves a core free for torch and for `workers`",
+        at_least=0,
+        at_most=1_024,
     )
 
     def __post_init__(self) -> None:

@@ -26,7 +26,7 @@ from td3.errors import ConfigError, EnvironmentFailure, RunError, TrainingDiverg
 from td3.evaluation import play_episodes
 from td3.keeping import Checkpoint, File, Keeper, Record, RunFolder, Snapshot
 from td3.keeping.folder import versions
-from td3.learner import ENGINES, Learner
+from td3.learner import ENGINES, Learner, choose_engine, described, switched
 from td3.learner.state import network_tensors, optimizer_tensors, put_networks, put_optimizers
 from td3.measuring import Means, evaluation_metrics
 from td3.replay import bytes_per_transition
@@ -55,12 +55,16 @@ def train(config: Config, run: str | Path | None = None) -> Iterator[Event]:
         session.close()
 
 
-def resume(run: str | Path, steps: int | None = None, env: Any = None, trust: bool = False) -> Iterator[Event]:
+def resume(
+    run: str | Path, steps: int | None = None, env: Any = None, trust: bool = False, engine: str | None = None
+) -> Iterator[Event]:
     """Goes on with a run to its goal, or to `steps`, bit for bit as if it had never stopped.
 
-    An environment that lives in Python code is imported only if it is passed as `env` or `trust` says so.
+    An environment that lives in Python code is imported only if it is passed as `env` or `trust` says so. Another
+    `engine` goes on from the same numbers, but rounds in its own way.
     """
-    session = Session.resumed(run, steps, env, trust)
+    changes = {name: value for name, value in (("steps", steps), ("engine", engine)) if value is not None}
+    session = Session.resumed(run, changes, env, trust)
     try:
         yield from session.advance(session.config.steps)
     finally:
@@ -70,10 +74,13 @@ def resume(run: str | Path, steps: int | None = None, env: Any = None, trust: bo
 class Session:
     """A run in progress: everything that changes while it trains."""
 
-    def __init__(self, config: Config, run: str | Path | None = None, threads: int | None = None) -> None:
+    def __init__(self, config: Config, run: str | Path | None = None, threads: int = 0) -> None:
+        """`threads` were used before: PyTorch's results depend on their number, the native engine's do not."""
         self.config = config
-        self.threads = use_threads(config.threads if threads is None else threads)
         check_device(config.device)
+        self.engine, self._engine_note = choose_engine(config)
+        before = threads if self.engine == "torch" else 0
+        self.threads = use_threads(config.threads or before, self.engine, config.workers)
         self.worlds = make_worlds(config.env, config.num_envs, config.workers, config.worker_timeout)
         self._judge: Worlds | None = None
         self.folder: RunFolder | None = None
@@ -82,7 +89,6 @@ class Session:
         try:
             self.bytes_each = bytes_per_transition(self.worlds.observation.size, self.worlds.action.size)
             self.bytes = check_room(self.bytes_each, min(config.buffer_size, config.steps))
-            self.engine = next(iter(ENGINES)) if config.engine == "auto" else config.engine
             self.learner = make_learner(self.engine, config, self.worlds.observation.size, self.worlds.action.size)
             self.collector = Collector(
                 self.worlds,
@@ -114,7 +120,7 @@ class Session:
         """From now on this run is kept there, going on from a checkpoint that it has already."""
         self.folder = folder
         self.record = Record(folder.metrics, since.manifest.record.size if since else 0)
-        self.keeper = Keeper(folder.path, self.config.keep_last, self.config.keep_best, versions())
+        self.keeper = Keeper(folder.path, self.config.keep_last, self.config.keep_best, self.versions())
         if since is not None:
             self.keeper.go_on_from(since)
             if self.record.hash.hexdigest() != since.manifest.record.sha256:
@@ -122,22 +128,24 @@ class Session:
                 self.resumed_notes = (*(self.resumed_notes or ()), damage)
 
     @classmethod
-    def resumed(cls, run: str | Path, steps: int | None, env: Any, trust: bool) -> "Session":
+    def resumed(cls, run: str | Path, changes: dict[str, Any], env: Any, trust: bool) -> "Session":
         """The session of a run that was stopped or killed, as it was at its newest whole checkpoint."""
         folder = RunFolder.open(run, to_write=True)
         session, chosen = None, None
         try:
             if (begun := folder.begun()) is not None:  # stopped before its first checkpoint: from the beginning
                 config = config_of({"config": begun}, env, trust)
-                session = cls(config if steps is None else replace(config, steps=steps))
+                session = cls(replace(config, **changes))
                 session.resumed_notes = ()
             else:
-                session, chosen = cls.of_newest(folder, steps, env, trust)
-            if steps is not None and steps < session.step:
-                raise ConfigError(f"steps must be at least {session.step:,}, where the run is already; got {steps:,}.")
+                session, chosen = cls.of_newest(folder, changes, env, trust)
+            if "steps" in changes and changes["steps"] < session.step:
+                raise ConfigError(
+                    f"steps must be at least {session.step:,}, where the run is already; got {changes['steps']:,}."
+                )
             session.keep_in(folder, chosen)
-            if steps is not None:
-                session.save(anew=True)  # the new goal is part of the run from now on
+            if changes:
+                session.save(anew=True)  # the new goal or engine is part of the run from now on
         except BaseException:
             if session is not None:
                 session.close()
@@ -148,14 +156,16 @@ class Session:
     @classmethod
     def of(cls, run: str | Path, env: Any) -> "Session":
         """The same, but kept nowhere: the folder is only read."""
-        return cls.of_newest(RunFolder.open(run), None, env, False)[0]
+        return cls.of_newest(RunFolder.open(run), {}, env, False)[0]
 
     @classmethod
-    def of_newest(cls, folder: RunFolder, steps: int | None, env: Any, trust: bool) -> tuple["Session", Checkpoint]:
+    def of_newest(
+        cls, folder: RunFolder, changes: dict[str, Any], env: Any, trust: bool
+    ) -> tuple["Session", Checkpoint]:
         chosen, _, wrong = folder.newest(Checkpoint.check)
         state = chosen.state()
         config = config_of(state, env, trust)
-        session = cls(config if steps is None else replace(config, steps=steps), threads=chosen.manifest.threads)
+        session = cls(replace(config, **changes), threads=chosen.manifest.threads)
         try:
             notes = session.restore(chosen, state)
         except BaseException:
@@ -210,13 +220,28 @@ class Session:
             seeding.put_state(self.smoothing_chance, state["smoothing"])
         except (KeyError, TypeError, ValueError, IndexError) as problem:
             raise RunError(f"{chosen.path} does not describe a run: {type(problem).__name__}: {problem}.") from problem
-        now = versions()
+        now = self.versions()
         notes += [
             f"{name} was {then}, now it is {now.get(name)}: the same bytes are not to be expected."
             for name, then in chosen.manifest.versions.items()
             if now.get(name) != then
         ]
         return notes
+
+    def versions(self) -> dict[str, Any]:
+        """What the next bytes depend on."""
+        return {**versions(), "engine": described(self.engine)}
+
+    def use_engine(self, engine: str) -> None:
+        """Another engine performs from the next update on; nothing else changes."""
+        config = replace(self.config, engine=engine)
+        chosen, note = choose_engine(config)
+        self.threads = use_threads(config.threads, chosen, config.workers)
+        self.learner = switched(self.learner, chosen)
+        self.learner.config = self.config = config
+        self.engine, self._engine_note = chosen, note
+        if self.keeper:
+            self.keeper.versions = self.versions()
 
     @property
     def step(self) -> int:
@@ -265,8 +290,7 @@ class Session:
         elif self.step > config.update_after:
             self.due += sum(length for _, _, length in played.ended) * config.updates_per_step
         while self.learner.updates + 1 <= self.due + 1e-9:
-            batch, noise = self.learner.draw(self.replay_chance, self.smoothing_chance)
-            self.means.add(self.learner.update(batch, noise))
+            self.means.add(self.learner.learn(self.replay_chance, self.smoothing_chance))
 
     def _report(self, played: Played, before: int, goal: int) -> Iterator[Event]:
         config, step = self.config, self.step
@@ -345,13 +369,13 @@ class Session:
             "bytes_per_transition": self.bytes_each,
             "memory_bytes": self.bytes,
             "memory": f"{human(self.bytes)} for {min(config.buffer_size, config.steps):,} transitions",
-            "engine": self.engine,
+            "engine": described(self.engine),
             "device": config.device,
             "threads": self.threads,
         }
 
     def _notes(self, goal: int) -> tuple[str, ...]:
-        notes = list(oddities(self.worlds.observation, self.worlds.action))
+        notes = [*oddities(self.worlds.observation, self.worlds.action), *filter(None, [self._engine_note])]
         for name, what in (("warmup_steps", "play at random throughout"), ("update_after", "learn nothing")):
             if getattr(self.config, name) >= goal:
                 notes.append(
@@ -410,14 +434,16 @@ def untrusted(env: Any) -> str:
     )
 
 
-def use_threads(threads: int) -> int:
-    """Sets and tells the number of threads; results are the same bytes only for the same number.
+def use_threads(threads: int, engine: str = "torch", workers: int = 0) -> int:
+    """Sets and tells the number of threads of the update; 0 chooses.
 
-    A core is left free by default: threads that wait for one another on a busy core are far slower than one alone.
+    The native engine takes every core, for it works alone while the others are busy; one stays free for environments
+    in processes of their own. PyTorch always leaves one: two threads with one busy core are far slower than one alone.
     """
     if threads == 0:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        threads = max(1, min(4, cores - 1))
+        free = cores if engine == "native" and not workers else cores - 1
+        threads = max(1, min(4, free))
     torch.set_num_threads(threads)
     return threads
 

@@ -164,9 +164,10 @@ def test_an_environment_in_a_module_beside_the_user_is_found(tmp_path):
 def test_selftest_tells_the_largest_error_of_each_engine(capsys):
     assert cli.main(["selftest", "--json"]) == 0
     results = json.loads(capsys.readouterr().out)
-    assert [(one["precision"], one["passed"], one["updates"]) for one in results] == [
-        ("float64", True, 200),
-        ("float32", True, 200),
+    assert [(one["engine"].split()[0], one["precision"], one["passed"], one["updates"]) for one in results] == [
+        ("native", "float32", True, 200),
+        ("torch", "float64", True, 200),
+        ("torch", "float32", True, 200),
     ]
 
 

@@ -90,7 +90,7 @@ def test_a_folder_can_be_moved_and_evaluated_and_the_same_seed_gives_the_same_re
 
 def test_best_last_and_numbered_checkpoints_can_be_chosen(tmp_path):
     run, _ = make_run(tmp_path / "run", eval_every=0, checkpoint_every=0, steps=1)
-    session = Session.resumed(run, None, None, False)
+    session = Session.resumed(run, {}, None, False)
     for score in (-5.0, -1.0, -3.0, None, -2.0):
         session.collector.play(session.learner.act)
         session.learner.memory.written += 1

@@ -6,15 +6,15 @@ import torch
 from tiny import batch, no_noise, numbers, same, tiny
 
 from td3.config import Config
-from td3.learner import ENGINES, Learner
+from td3.learner import Learner
 from td3.learner.retelling import Retelling, actor_layers, critic_layers
 from td3.learner.selftest import compare, difference, selftest
 from td3.types import Batch
 
 
 def test_two_hundred_updates_agree_with_the_independent_retelling():
-    results = {(result.engine, result.precision): result for result in selftest()}
-    assert set(results) == {(engine, precision) for engine in ENGINES for precision in ("float64", "float32")}
+    results = {(result.engine.split()[0], result.precision): result for result in selftest()}
+    assert set(results) == {("native", "float32"), ("torch", "float64"), ("torch", "float32")}
     for (_, precision), result in results.items():
         assert result.updates == 200
         assert 0 < result.error <= {"float64": 1e-9, "float32": 1e-4}[precision]

@@ -1,12 +1,64 @@
 """The learner: `td3.py` is the page with the fifteen steps; all else here serves it.
 
 The update is a function of networks, batch and noise: whoever draws those owns the randomness. A faster
-performer may stand beside the page, on the same parameter memory, if `td3 selftest` finds no difference.
+performer, `native`, stands beside the page on the same parameter memory; `td3 selftest` holds both against a
+retelling, and one can go on where the other stopped.
 """
 
+from td3.collection import Policy
+from td3.config import Config
+from td3.errors import ConfigError
+from td3.learner.native.engine import NativeLearner, NativePolicy
+from td3.learner.native.library import Missing, kernels
+from td3.learner.networks import Actor
 from td3.learner.td3 import Learner
 
 # Who can perform the update, by the name in `Config.engine`; `auto` takes the first that applies.
-ENGINES: dict[str, type[Learner]] = {"torch": Learner}
+ENGINES: dict[str, type[Learner]] = {"native": NativeLearner, "torch": Learner}
 
-__all__ = ["ENGINES", "Learner"]
+
+def choose_engine(config: Config) -> tuple[str, str]:
+    """The engine for this config, and a sentence if the user would want to know why it is not the fast one."""
+    if config.engine == "torch":
+        return "torch", ""
+    reason = why_not_native(config)
+    if reason and config.engine == "native":
+        raise ConfigError(f"engine must be torch or auto here: {reason}; got 'native'.")
+    if reason and config.device == "cpu":
+        return "torch", f"Learning with torch, several times slower than native could: {reason}."
+    return ("torch" if reason else "native"), ""
+
+
+def why_not_native(config: Config) -> str:
+    """Why the native engine does not apply, or nothing."""
+    if config.device != "cpu":
+        return f"the native engine runs on the cpu, not on {config.device}"
+    if not config.hidden:
+        return "the native engine needs at least one hidden layer"
+    try:
+        kernels()
+    except Missing as problem:
+        return f"there is no native engine, for {problem}"
+    return ""
+
+
+def described(engine: str) -> str:
+    """The engine with what its bits depend on: 'torch', or 'native avx2'."""
+    return f"native {kernels()}" if engine == "native" else engine
+
+
+def switched(learner: Learner, engine: str) -> Learner:
+    """The same learner performed by another engine; no number is copied or changed."""
+    other = ENGINES[engine].__new__(ENGINES[engine])
+    vars(other).update(vars(learner))
+    if isinstance(other, NativeLearner):
+        other.prepare()
+    return other
+
+
+def policy_of(actor: Actor, config: Config) -> Policy:
+    """The actor's forward pass, by the engine the config asks for."""
+    return NativePolicy(actor) if choose_engine(config)[0] == "native" else actor.play
+
+
+__all__ = ["ENGINES", "Learner", "choose_engine", "described", "policy_of", "switched", "why_not_native"]

@@ -7,6 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import skip_init
 
+from td3.types import Float32s
+
 
 class Encoder(nn.Module):
     """From what was observed to what the layers read. Vectors are read as they are; images will not be."""
@@ -29,6 +31,13 @@ class Actor(nn.Module):
 
     def forward(self, observation: Tensor) -> Tensor:
         return torch.tanh(self.layers(self.encoder(observation)))
+
+    @torch.no_grad()
+    def play(self, observations: Float32s) -> Float32s:
+        """The same from array to array."""
+        device = next(self.parameters()).device
+        actions: Float32s = self(torch.from_numpy(observations).to(device)).cpu().numpy()
+        return actions
 
 
 class Critics(nn.Module):

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from td3.config import Config
-from td3.learner import ENGINES
+from td3.learner import ENGINES, described, why_not_native
 from td3.learner.retelling import Layers, Retelling, actor_layers, critic_layers
 from td3.learner.td3 import Learner
 from td3.types import Batch
@@ -22,6 +22,8 @@ UPDATES = 200
 OBSERVATIONS, ACTIONS, ROWS, HIDDEN = 7, 3, 24, (24, 20)
 TRIALS = 3
 LIMITS = {torch.float64: 1e-9, torch.float32: 1e-4}
+PRECISIONS = {"torch": (torch.float64, torch.float32), "native": (torch.float32,)}
+CONFIG = Config(env="none", hidden=HIDDEN, batch_size=ROWS, buffer_size=1)
 
 
 class Result(NamedTuple):
@@ -38,14 +40,16 @@ class Result(NamedTuple):
 
 def selftest(updates: int = UPDATES, seed: int = 0) -> Iterator[Result]:
     for engine, kind in ENGINES.items():
-        for dtype, limit in LIMITS.items():
+        if engine == "native" and why_not_native(CONFIG):
+            continue  # not built here: there is nothing to compare
+        for dtype in PRECISIONS[engine]:
             errors = [compare(kind, dtype, updates, TRIALS * seed + trial) for trial in range(TRIALS)]
-            error = statistics.median(errors)
-            yield Result(engine, str(dtype).removeprefix("torch."), updates, error, limit)
+            name = str(dtype).removeprefix("torch.")
+            yield Result(described(engine), name, updates, statistics.median(errors), LIMITS[dtype])
 
 
 def compare(kind: type[Learner], dtype: torch.dtype, updates: int, seed: int) -> float:
-    config = Config(env="none", hidden=HIDDEN, batch_size=ROWS, buffer_size=1)
+    config = CONFIG
     learner = kind(OBSERVATIONS, ACTIONS, config, seed)
     for network in (learner.actor, learner.actor_target, learner.critics, learner.critic_targets):
         network.to(dtype)

@@ -7,6 +7,7 @@ generators it draws from, and `update` is a function of the networks, the batch 
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import mse_loss
 from torch.optim import Adam
@@ -43,13 +44,18 @@ class Learner:
         self.critic_targets = target_of(self.critics)
         self.critics_optimizer = Adam(self.critics.parameters(), lr=config.critic_lr, fused=True)
 
-    def draw(self, replay: np.random.Generator, smoothing: np.random.Generator) -> tuple[Batch, Tensor]:
+    def learn(self, replay: np.random.Generator, smoothing: np.random.Generator) -> Update:
+        """One update from what is remembered."""
+        rows, noise = self.draw(replay, smoothing)
+        batch = self.memory.gather(rows)
+        return self.update(Batch(*(column.to(self.config.device) for column in batch)), noise)
+
+    def draw(self, replay: np.random.Generator, smoothing: np.random.Generator) -> tuple[NDArray[np.int64], Tensor]:
         """All the chance in an update: which transitions, and a standard normal number per target action."""
         # 4 · Sample a batch of transitions, uniformly and with replacement.
         rows = replay.integers(len(self.memory), size=self.config.batch_size)
-        batch = self.memory.gather(rows)
-        noise = smoothing.standard_normal(batch.action.shape, dtype=np.float32)
-        return Batch(*(column.to(self.config.device) for column in batch)), torch.from_numpy(noise)
+        shape = (self.config.batch_size, self.memory.columns.action.shape[1])
+        return rows, torch.from_numpy(smoothing.standard_normal(shape, dtype=np.float32))
 
     def update(self, batch: Batch, noise: Tensor) -> Update:
         """One update of the critics; every `policy_delay`-th also moves the actor and all targets."""
@@ -104,8 +110,6 @@ class Learner:
         q1, q2, critic_loss = q1.detach(), q2.detach(), critic_loss.detach()
         return Update(next_action, next_q1, next_q2, target, q1, q2, critic_loss, actor_loss)
 
-    @torch.no_grad()
     def act(self, observations: Float32s) -> Float32s:
         """The actor, not its target, plays: (n, observation_size) → (n, action_size), without noise."""
-        actions: Float32s = self.actor(torch.from_numpy(observations).to(self.config.device)).cpu().numpy()
-        return actions
+        return self.actor.play(observations)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from td3.config import PRESETS, SETTINGS, Config, parse, type_words
+from td3.config import PRESETS, SETTINGS, Config, checked, parse, type_words
 from td3.errors import ConfigError, SpaceError, TD3Error, did_you_mean
 from td3.version import VERSION
 from td3.views.speaking import Interrupted, answer, answers_only, say
@@ -94,6 +94,7 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
     resume = command("resume", run_resume, "Go on with a run that was stopped or killed, as if it never had been.")
     resume.add_argument("run", metavar="RUN", help="the run's folder")
     resume.add_argument("--steps", metavar="N", help="a further goal than the run's own")
+    resume.add_argument("--engine", metavar=metavar("engine"), help="go on with another engine")
     resume.add_argument("--quiet", action="store_true", help="say only how it ended")
     trusting(resume)
 
@@ -162,7 +163,8 @@ def run_resume(chosen: argparse.Namespace) -> int:
     from td3.training import resume
     from td3.views.training import watch_training
 
-    events = resume(chosen.run, steps, chosen.env, chosen.trust)
+    engine = None if chosen.engine is None else checked("engine", chosen.engine)
+    events = resume(chosen.run, steps, chosen.env, chosen.trust, engine)
     return watch_training(events, Path(chosen.run), quiet=chosen.quiet, as_json=chosen.json)
 
 

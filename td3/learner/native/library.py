@@ -1,0 +1,86 @@
+"""The compiled library, if this installation has one: found, loaded and described to Python; see source/interface.h."""
+
+import ctypes
+import functools
+import os
+from ctypes import POINTER, Structure, c_char_p, c_double, c_int64, c_void_p
+from pathlib import Path
+from typing import Any
+
+INTERFACE = 1  # of source/interface.h
+FORCE = "TD3_KERNELS"  # the environment variable that forces kernels other than the best
+
+
+class Missing(Exception):
+    """Why there is no native library here, in one sentence."""
+
+
+class Tensor(Structure):
+    _fields_ = [(name, c_void_p) for name in ("value", "mean", "square", "step", "target")]
+
+
+class Shape(Structure):
+    _fields_ = [
+        ("observations", c_int64),
+        ("actions", c_int64),
+        ("layers", c_int64),
+        ("hidden", POINTER(c_int64)),
+    ]
+
+
+class Memory(Structure):
+    _fields_ = [(name, c_void_p) for name in ("observation", "action", "reward", "next_observation", "terminated")]
+
+
+SETTINGS = ("gamma", "tau", "target_noise", "noise_clip", "actor_lr", "critic_lr")  # what an update reads of a Config
+
+
+class Settings(Structure):
+    _fields_ = [(name, c_double) for name in SETTINGS]
+
+
+@functools.cache
+def library() -> Any:
+    """The library's functions; calling one releases Python's lock."""
+    folder = Path(__file__).parent
+    found = sorted(path for end in ("so", "dylib", "pyd") for path in folder.glob(f"_engine*.{end}"))
+    if not found:
+        raise Missing("it was not built when td3 was installed: install a C++ compiler, then td3 again")
+    try:
+        functions = ctypes.CDLL(str(found[0]))
+        functions.td3_interface.restype = c_int64
+        if functions.td3_interface() != INTERFACE:
+            raise Missing(f"{found[0].name} was built for another version of td3")
+    except (OSError, AttributeError) as problem:
+        raise Missing(f"{found[0].name} cannot be loaded: {problem}") from None
+    signatures: dict[str, tuple[Any, list[Any]]] = {
+        "td3_kernels": (c_char_p, [c_int64]),
+        "td3_new": (c_void_p, [c_char_p, POINTER(Shape), c_int64, c_int64]),
+        "td3_free": (None, [c_void_p]),
+        "td3_bind": (None, [c_void_p, POINTER(Tensor), POINTER(Tensor)]),
+        "td3_refresh": (None, [c_void_p]),
+        "td3_update": (None, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_int64, c_void_p]),
+        "td3_act": (None, [c_void_p, c_void_p, c_int64, c_void_p]),
+        "td3_peak": (c_double, [c_char_p, c_int64, c_double]),
+    }
+    for name, (result, arguments) in signatures.items():
+        function = getattr(functions, name)
+        function.restype, function.argtypes = result, arguments
+    return functions
+
+
+def kernels() -> str:
+    """The kernels in use: the best this processor has, or the ones the environment variable forces."""
+    names: list[str] = []
+    while (name := library().td3_kernels(len(names))) is not None:
+        names.append(name.decode())
+    forced = os.environ.get(FORCE)
+    if forced and forced not in names:
+        raise Missing(f"{FORCE} must be one of {', '.join(names)} on this processor; got {forced!r}")
+    return forced or names[0]
+
+
+def peak(threads: int, seconds: float) -> float:
+    """GFLOPS of fused multiply-adds alone, all threads together."""
+    result: float = library().td3_peak(kernels().encode(), threads, seconds)
+    return result

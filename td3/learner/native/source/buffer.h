@@ -1,0 +1,41 @@
+// Memory for numbers: aligned to cache lines, zero at first, gone with its owner.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace td3 {
+
+class Buffer {
+  public:
+    Buffer() = default;
+    explicit Buffer(std::size_t count) {
+        const std::size_t bytes = (count * sizeof(float) + 63) / 64 * 64;
+        data_ = static_cast<float*>(std::aligned_alloc(64, bytes));
+        if (!data_) throw std::bad_alloc();
+        std::memset(data_, 0, bytes);
+    }
+    Buffer(Buffer&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
+    Buffer& operator=(Buffer&& other) noexcept {
+        std::swap(data_, other.data_);
+        return *this;
+    }
+    ~Buffer() { std::free(data_); }
+
+    float* data() { return data_; }
+    const float* data() const { return data_; }
+
+  private:
+    float* data_ = nullptr;
+};
+
+inline int round_up(int number, int multiple) { return (number + multiple - 1) / multiple * multiple; }
+
+// From one row of a matrix to the next: an odd number of cache lines, so that a column does not fall into a few
+// places of the cache only.
+inline int padded(int columns) { return (round_up(columns, 16) / 16 | 1) * 16; }
+
+}  // namespace td3

@@ -1,0 +1,97 @@
+// The C interface: chooses the kernels, and lets no exception out.
+#include "interface.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <thread>
+#include <vector>
+
+#include "kernels.h"
+#include "processor.h"
+
+struct Td3Engine {
+    std::unique_ptr<td3::Performer> performer;
+};
+
+namespace {
+
+const td3::Kernels* const kAll[] = {&td3::avx512_kernels, &td3::avx2_kernels, &td3::portable_kernels};
+
+const td3::Kernels* find(const char* name) {
+    for (const td3::Kernels* kernels : kAll) {
+        if (kernels->supported() && std::strcmp(kernels->name, name) == 0) return kernels;
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+extern "C" {
+
+int64_t td3_interface(void) { return TD3_INTERFACE; }
+
+const char* td3_kernels(int64_t place) {
+    for (const td3::Kernels* kernels : kAll) {
+        if (kernels->supported() && place-- == 0) return kernels->name;
+    }
+    return nullptr;
+}
+
+Td3Engine* td3_new(const char* name, const Td3Shape* shape, int64_t rows, int64_t threads) {
+    const td3::Kernels* kernels = find(name);
+    if (!kernels) return nullptr;
+    try {
+        return new Td3Engine{kernels->make(*shape, rows, static_cast<int>(threads))};
+    } catch (const std::exception&) {  // there is no memory for it
+        return nullptr;
+    }
+}
+
+void td3_free(Td3Engine* engine) { delete engine; }
+
+void td3_bind(Td3Engine* engine, const Td3Tensor* actor, const Td3Tensor* critics) {
+    engine->performer->bind(actor, critics);
+}
+
+void td3_refresh(Td3Engine* engine) { engine->performer->refresh(); }
+
+void td3_update(Td3Engine* engine, const Td3Settings* settings, const Td3Memory* memory, const int64_t* picked,
+                const float* noise, int64_t delayed, float* told) {
+    const td3::FlushDenormals flush;
+    engine->performer->update(*settings, *memory, picked, noise, delayed != 0, told);
+}
+
+void td3_act(Td3Engine* engine, const float* observations, int64_t rows, float* actions) {
+    const td3::FlushDenormals flush;
+    engine->performer->act(observations, rows, actions);
+}
+
+double td3_peak(const char* name, int64_t threads, double seconds) {
+    const td3::Kernels* kernels = find(name);
+    if (!kernels) return 0;
+    using Clock = std::chrono::steady_clock;
+    std::atomic<int64_t> ready{0};
+    std::vector<double> rates(static_cast<size_t>(threads));
+    const auto measure = [&](size_t thread) {
+        ready.fetch_add(1);
+        while (ready.load() < threads) td3::relax();
+        const auto began = Clock::now();
+        double operations = 0, passed = 0;
+        do {
+            operations += kernels->multiply_add(1000);
+            passed = std::chrono::duration<double>(Clock::now() - began).count();
+        } while (passed < seconds);
+        rates[thread] = operations / passed;
+    };
+    std::vector<std::thread> others;
+    for (size_t thread = 1; thread < rates.size(); ++thread) others.emplace_back(measure, thread);
+    measure(0);
+    for (auto& other : others) other.join();
+    double total = 0;
+    for (double rate : rates) total += rate;
+    return total / 1e9;
+}
+
+}  // extern "C"

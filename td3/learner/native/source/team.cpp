@@ -1,0 +1,154 @@
+// The team at work; see team.h for the rules.
+#include "team.h"
+
+#include <algorithm>
+
+#if defined(__linux__)
+#include <pthread.h>
+#include <sched.h>
+#endif
+
+#include "processor.h"
+
+namespace td3 {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kIdleSpin = std::chrono::microseconds(100);   // about the way from one update to the next
+constexpr auto kLeastWait = std::chrono::microseconds(200);  // before the caller thinks a helper has lost its core
+constexpr int kMostAlone = 1024;
+
+constexpr uint64_t kLow = 0xffff;
+
+uint64_t word(uint64_t run, int count) { return run << 32 | static_cast<uint64_t>(count) << 16; }
+uint64_t run_of(uint64_t word) { return word >> 32; }
+int count_of(uint64_t word) { return static_cast<int>(word >> 16 & kLow); }
+int index_of(uint64_t word) { return static_cast<int>(word & kLow); }
+
+// Spins until `ready`, at most so long; tells whether it became ready.
+template <class Ready>
+bool spin(Clock::duration longest, Ready ready) {
+    const auto end = Clock::now() + longest;
+    do {
+        for (int i = 0; i < 64; ++i) {
+            if (ready()) return true;
+            relax();
+        }
+    } while (Clock::now() < end);
+    return false;
+}
+
+}  // namespace
+
+void Team::run(Work& work, const std::vector<int>& phases) {
+    const int count = phases.back();
+    if (threads_ == 1 || alone_ > 0) {
+        alone_ = std::max(0, alone_ - 1);
+        for (int task = 0; task < count; ++task) work.perform(task, 0);
+        return;
+    }
+    if (helpers_.empty()) hire();
+    keep_off_my_core();
+    work_ = &work;
+    phases_ = &phases;
+    done_.store(0);
+    next_.store(word(run_of(next_.load()) + 1, count));
+    if (sleeping_.load() > 0) {
+        std::lock_guard<std::mutex> lock(door_);
+        rung_.notify_all();
+    }
+    const auto longest = take_tasks(0);
+    if (wait_until_done(count, kLeastWait + 2 * longest)) {
+        patience_ = std::max(8, patience_ - 1);
+    } else {
+        alone_ = patience_;
+        patience_ = std::min(kMostAlone, 2 * patience_);
+    }
+}
+
+// Takes tasks until none is left; tells how long the longest took.
+Team::Clock::duration Team::take_tasks(int thread) {
+    Clock::duration longest{0};
+    for (;;) {
+        const uint64_t taken = next_.fetch_add(1);
+        const int task = index_of(taken);
+        if (task >= count_of(taken)) return longest;
+        wait_until_done(tasks_before(task), kLeastWait + 2 * longest);
+        const auto began = Clock::now();
+        work_->perform(task, thread);
+        longest = std::max(longest, Clock::now() - began);
+        done_.fetch_add(1);
+        if (waiting_.load() > 0) {
+            std::lock_guard<std::mutex> lock(door_);
+            finished_.notify_all();
+        }
+    }
+}
+
+int Team::tasks_before(int task) const {
+    int before = 0;
+    for (int end : *phases_) {
+        if (task < end) break;
+        before = end;
+    }
+    return before;
+}
+
+// Tells whether it was quick.
+bool Team::wait_until_done(int count, Clock::duration longest) {
+    const auto ready = [&] { return done_.load() >= count; };
+    if (ready() || spin(longest, ready)) return true;
+    std::unique_lock<std::mutex> lock(door_);
+    waiting_.fetch_add(1);
+    finished_.wait(lock, ready);
+    waiting_.fetch_sub(1);
+    return false;
+}
+
+void Team::help(int thread) {
+    const FlushDenormals flush;
+    uint64_t seen = 0;  // the last run this helper has looked at
+    for (;;) {
+        const auto called = [&] { return over_.load() || run_of(next_.load()) != seen; };
+        if (!spin(kIdleSpin, called)) {
+            std::unique_lock<std::mutex> lock(door_);
+            sleeping_.fetch_add(1);
+            rung_.wait(lock, called);
+            sleeping_.fetch_sub(1);
+        }
+        if (over_.load()) return;
+        seen = run_of(next_.load());
+        take_tasks(thread);
+    }
+}
+
+void Team::hire() {
+    for (int thread = 1; thread < threads_; ++thread) helpers_.emplace_back([this, thread] { help(thread); });
+}
+
+Team::~Team() {
+    {
+        std::lock_guard<std::mutex> lock(door_);
+        over_.store(true);
+        rung_.notify_all();
+    }
+    for (auto& helper : helpers_) helper.join();
+}
+
+// Systems like to wake a thread on the core of its waker, where it would wait for the caller to finish.
+void Team::keep_off_my_core() {
+#if defined(__linux__)
+    const int core = sched_getcpu();
+    if (core == avoided_core_) return;
+    avoided_core_ = core;
+    cpu_set_t cores;
+    if (sched_getaffinity(0, sizeof cores, &cores) != 0) return;
+    CPU_CLR(core, &cores);
+    if (CPU_COUNT(&cores) == 0) return;
+    for (auto& helper : helpers_) pthread_setaffinity_np(helper.native_handle(), sizeof cores, &cores);
+#endif
+}
+
+}  // namespace td3

@@ -1,0 +1,69 @@
+// The team: the calling thread and its helpers take an update's tasks one by one, phase after phase.
+//
+// Nobody waits for a helper that has not begun anything, so a helper that is late or asleep costs nothing but its
+// help. A helper spins shortly for the next update, then sleeps. When the caller had to wait long for a helper that
+// lost its core, the machine is crowded, and the caller works alone for a while.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace td3 {
+
+struct Work {
+    virtual void perform(int task, int thread) = 0;
+
+  protected:
+    ~Work() = default;
+};
+
+class Team {
+  public:
+    static constexpr int kMostTasks = 60'000;
+
+    explicit Team(int threads) : threads_(threads) {}
+    ~Team();
+    Team(const Team&) = delete;
+    Team& operator=(const Team&) = delete;
+
+    int threads() const { return threads_; }
+
+    // Performs the tasks 0 … phases.back() − 1; phase p ends before task number phases[p]. A task begins only when
+    // every task of the phases before its own is done.
+    void run(Work& work, const std::vector<int>& phases);
+
+  private:
+    using Clock = std::chrono::steady_clock;
+
+    void help(int thread);
+    Clock::duration take_tasks(int thread);
+    bool wait_until_done(int count, Clock::duration spin);
+    int tasks_before(int task) const;
+    void hire();
+    void keep_off_my_core();
+
+    const int threads_;
+    std::vector<std::thread> helpers_;
+    int avoided_core_ = -1;         // where the caller was last seen
+    int alone_ = 0, patience_ = 8;  // runs still to be done alone, and how many it will be the next time
+
+    Work* work_ = nullptr;
+    const std::vector<int>* phases_ = nullptr;
+
+    // One word says which run it is, how many tasks it has and which is next: whoever takes a number below the count
+    // holds a task of a run that cannot end without it.
+    alignas(64) std::atomic<uint64_t> next_{0};
+    alignas(64) std::atomic<int> done_{0};
+    alignas(64) std::atomic<int> sleeping_{0};
+    std::atomic<int> waiting_{0};
+    std::atomic<bool> over_{false};
+    std::mutex door_;
+    std::condition_variable rung_, finished_;
+};
+
+}  // namespace td3
