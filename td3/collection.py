@@ -8,7 +8,7 @@ import numpy as np
 from td3 import seeding
 from td3.environments import Worlds
 from td3.errors import EnvironmentFailure
-from td3.types import Bools, Episode, Float32s, Transitions
+from td3.types import Episode, Float32s, Tick, Transitions
 
 Policy = Callable[[Float32s], Float32s]  # (n, observation_size) → (n, action_size) in [−1, 1]
 
@@ -47,9 +47,11 @@ class Collector:
         self._torn = False
         rows = Transitions(self.observation, action, tick.reward, tick.next_observation, tick.terminated)
         self.observation = tick.observation
-        self.steps += int(tick.valid.sum())
-        ended = self._tally(tick.reward, tick.valid, tick.terminated | tick.truncated)
-        return Played(_only(rows, tick.valid), ended)
+        valid = int(np.count_nonzero(tick.valid))
+        self.steps += valid
+        if valid < len(tick.valid):
+            rows = Transitions._make(column[tick.valid] for column in rows)
+        return Played(rows, self._tally(tick))
 
     def _begin_anew(self) -> None:
         """A step was interrupted half way: nobody knows what it did, so every episode is begun again."""
@@ -92,17 +94,16 @@ class Collector:
         if self.steps < self.warmup_steps:
             return self.chance.uniform(-1, 1, shape).astype(np.float32)
         noise = self.exploration_noise * self.chance.standard_normal(shape, dtype=np.float32)
-        return np.clip(policy(self.observation) + noise, -1, 1)
+        return np.minimum(np.maximum(policy(self.observation) + noise, -1), 1)
 
-    def _tally(self, reward: Float32s, valid: Bools, over: Bools) -> list[tuple[int, float, int]]:
-        self._returns += np.where(valid, reward, 0)
-        self._lengths += valid
+    def _tally(self, tick: Tick) -> list[tuple[int, float, int]]:
+        self._returns += np.where(tick.valid, tick.reward, 0)
+        self._lengths += tick.valid
+        over = (tick.terminated | tick.truncated) & tick.valid
+        if not np.count_nonzero(over):
+            return []
         ended = []
-        for env in np.flatnonzero(over & valid):
+        for env in np.flatnonzero(over):
             ended.append((int(env), float(self._returns[env]), int(self._lengths[env])))
             self._returns[env] = self._lengths[env] = 0
         return ended
-
-
-def _only(rows: Transitions, valid: Bools) -> Transitions:
-    return rows if valid.all() else Transitions._make(column[valid] for column in rows)

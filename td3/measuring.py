@@ -4,28 +4,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from td3.types import Evaluation, Update
+from td3.types import MEANS, Evaluation
 
 
 class Means:
     """Means over the updates since the last row, added up in the same order however often one looks."""
 
-    FIELDS: ClassVar = {
-        "train/critic_loss": "critic_loss",
-        "train/actor_loss": "actor_loss",
-        "train/q1_mean": "q1",
-        "train/q2_mean": "q2",
-        "train/target_mean": "target",
-    }
+    NAMES: ClassVar = tuple(f"train/{name}" for name in MEANS)
 
     def __init__(self) -> None:
-        self._recent: list[Update] = []  # tensors, looked at only now and then: that is cheaper
+        self._recent: list[Tensor] = []  # looked at only now and then: that is cheaper
         self._sums: dict[str, float] = {}
         self._counts: dict[str, int] = {}
 
-    def add(self, update: Update) -> None:
-        self._recent.append(update)
+    def add(self, means: Tensor) -> None:
+        self._recent.append(means)
         if len(self._recent) >= 1_000:
             self._fold()
 
@@ -41,18 +36,19 @@ class Means:
         return {"sums": dict(self._sums), "counts": dict(self._counts)}
 
     def restore(self, data: dict[str, Any]) -> None:
-        self._sums = {name: float(data["sums"][name]) for name in self.FIELDS if name in data["sums"]}
+        self._sums = {name: float(data["sums"][name]) for name in self.NAMES if name in data["sums"]}
         self._counts = {name: int(data["counts"][name]) for name in self._sums}
 
     def _fold(self) -> None:
-        for name, field in self.FIELDS.items():
-            tensors = [value for update in self._recent if (value := getattr(update, field)) is not None]
-            if tensors:
-                rows = torch.stack(tensors).cpu().numpy().reshape(len(tensors), -1)
-                for mean in rows.mean(axis=1, dtype=np.float64).tolist():
-                    self._sums[name] = self._sums.get(name, 0.0) + mean
-                    self._counts[name] = self._counts.get(name, 0) + 1
+        if not self._recent:
+            return
+        columns = torch.stack(self._recent).cpu().numpy().T
         self._recent.clear()
+        for name, column in zip(self.NAMES, columns, strict=True):
+            told = column[~np.isnan(column)] if name == "train/actor_loss" else column  # it waits now and then
+            for mean in told.tolist():
+                self._sums[name] = self._sums.get(name, 0.0) + mean
+                self._counts[name] = self._counts.get(name, 0) + 1
 
 
 def evaluation_metrics(evaluation: Evaluation) -> dict[str, Any]:

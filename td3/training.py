@@ -21,7 +21,7 @@ from td3 import seeding
 from td3.collection import Collector, Played
 from td3.config import Config, env_name
 from td3.environments import Worlds, check_apart, environments_of, make_worlds
-from td3.environments.spaces import describe_bounds, oddities, space_to_data
+from td3.environments.spaces import all_finite, describe_bounds, oddities, space_to_data
 from td3.errors import ConfigError, EnvironmentFailure, RunError, TrainingDiverged
 from td3.evaluation import play_episodes
 from td3.keeping import Checkpoint, File, Keeper, Record, RunFolder, Snapshot
@@ -260,7 +260,8 @@ class Session:
                 played = self.collector.play(self._policy)
                 self.learner.memory.add(played.transitions)
                 self._learn(played)
-                yield from list(self._report(played, before, goal))  # all is done before any of it is told
+                if played.ended or self._due(before, goal):
+                    yield from list(self._report(played, before, goal))  # all is done before any of it is told
                 yield Stepped(self.step, self.learner.updates)
             self.seconds += time.perf_counter() - self._began
             last = self.judged[1] if self.judged else None
@@ -272,7 +273,7 @@ class Session:
     def _policy(self, observations: Float32s) -> Float32s:
         """The actor; an action that is no number is its fault, not the environment's."""
         actions = self.learner.act(observations)
-        if not np.isfinite(actions).all():
+        if not all_finite(actions):
             raise self._diverged()
         return actions
 
@@ -291,6 +292,12 @@ class Session:
             self.due += sum(length for _, _, length in played.ended) * config.updates_per_step
         while self.learner.updates + 1 <= self.due + 1e-9:
             self.means.add(self.learner.learn(self.replay_chance, self.smoothing_chance))
+
+    def _due(self, before: int, goal: int) -> bool:
+        """Whether there is anything to report but ended episodes."""
+        config, step = self.config, self.step
+        every = (config.log_every, config.eval_every, config.checkpoint_every)
+        return step >= goal or any(crossed(one, before, step) for one in every)
 
     def _report(self, played: Played, before: int, goal: int) -> Iterator[Event]:
         config, step = self.config, self.step

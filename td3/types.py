@@ -70,6 +70,17 @@ class Update(NamedTuple):
     critic_loss: "Tensor"  # ()
     actor_loss: "Tensor | None"  # ()
 
+    def means(self) -> "Tensor":
+        """Float64 (5,), in the order of MEANS; the actor's loss is NaN where it waited."""
+        import torch
+
+        waited = torch.full((), torch.nan, device=self.target.device)
+        told = (self.critic_loss, waited if self.actor_loss is None else self.actor_loss, self.q1, self.q2, self.target)
+        return torch.stack([one.mean(dtype=torch.float64) for one in told])
+
+
+MEANS = ("critic_loss", "actor_loss", "q1_mean", "q2_mean", "target_mean")  # what a record keeps of an update
+
 
 class Evaluation(NamedTuple):
     """Noise-free episodes in a world of their own."""

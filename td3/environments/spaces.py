@@ -1,5 +1,6 @@
 """Spaces made plain: any observation becomes one float32 vector, any action one vector in [−1, 1]."""
 
+import math
 from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import Any
@@ -17,6 +18,14 @@ WIDEST_HALF_RANGE = 1e6  # wider is no bound anybody meant: exploring it would b
 
 class BadValue(ValueError):
     """A value that does not fit its space; the message begins with the field's name."""
+
+
+LARGEST_SQUARE = float(np.finfo(np.float32).max) ** 2
+
+
+def all_finite(numbers: NDArray[Any]) -> bool:
+    """Whether every one is a number; the sum of squares nearly always tells, in a third of the time."""
+    return math.isfinite(np.vdot(numbers, numbers)) or bool(np.isfinite(numbers).all())
 
 
 class ActionMap:
@@ -48,7 +57,7 @@ class ActionMap:
         if self.constants:
             free, whole = whole, np.tile(self._low, (len(actions), 1))
             whole[:, self._free] = free
-        inside = np.clip(whole, self._low, self._high).astype(self.dtype)
+        inside = np.minimum(np.maximum(whole, self._low), self._high).astype(self.dtype)
         return inside.reshape(-1, *self.shape)
 
 
@@ -127,15 +136,17 @@ class Part:
         expected = self.shape if rows is None else (rows, *self.shape)
         if value.shape != expected:
             raise BadValue(f"{self.name} has shape {value.shape}, not {expected}")
-        if not np.can_cast(value.dtype, self.dtype, "same_kind"):
+        if value.dtype != self.dtype and not np.can_cast(value.dtype, self.dtype, "same_kind"):
             raise BadValue(f"{self.name} has dtype {value.dtype}, not {self.dtype}")
         if self.categories is not None:
             return self._one_hot(value.reshape(-1))
+        shape = (1 if rows is None else rows, self.size)
+        if float(np.vdot(value, value)) < LARGEST_SQUARE:  # nearly always; not where a number is none or too large
+            return value.astype(np.float32).reshape(shape)
         with np.errstate(over="ignore"):  # too large for float32 is told below
-            flat = value.astype(np.float32).reshape(1 if rows is None else rows, self.size)
-        finite = np.isfinite(flat)
-        if not finite.all():
-            row, index = (int(i) for i in np.argwhere(~finite)[0])
+            flat = value.astype(np.float32).reshape(shape)
+        if not np.isfinite(flat).all():
+            row, index = (int(i) for i in np.argwhere(~np.isfinite(flat))[0])
             raise BadValue(f"{self.name} holds {flat[row, index]} at index {index}")
         return flat
 

@@ -15,6 +15,7 @@ from td3.environments.spaces import ActionMap, BadValue, ObservationMap
 from td3.errors import EnvironmentFailure
 from td3.types import Episode, Float32s, Tick
 
+LARGEST = float(np.finfo(np.float32).max)
 LONGEST_TAPE = 100_000  # actions of one episode that are remembered, to play it again
 
 
@@ -188,6 +189,8 @@ def unpack(answer: Any) -> tuple[Any, Any, Any, Any]:
 
 
 def check_reward(reward: Any) -> np.float32:
+    if isinstance(reward, float) and -LARGEST < reward < LARGEST:  # nearly always, NumPy's float64 included
+        return np.float32(reward)
     value = np.asarray(reward)
     if value.dtype.kind not in "fiub":
         raise BadValue(f"reward is no real number but {reward!r}")

@@ -44,11 +44,11 @@ class Learner:
         self.critic_targets = target_of(self.critics)
         self.critics_optimizer = Adam(self.critics.parameters(), lr=config.critic_lr, fused=True)
 
-    def learn(self, replay: np.random.Generator, smoothing: np.random.Generator) -> Update:
-        """One update from what is remembered."""
+    def learn(self, replay: np.random.Generator, smoothing: np.random.Generator) -> Tensor:
+        """One update from what is remembered; tells its means."""
         rows, noise = self.draw(replay, smoothing)
         batch = self.memory.gather(rows)
-        return self.update(Batch(*(column.to(self.config.device) for column in batch)), noise)
+        return self.update(Batch(*(column.to(self.config.device) for column in batch)), noise).means()
 
     def draw(self, replay: np.random.Generator, smoothing: np.random.Generator) -> tuple[NDArray[np.int64], Tensor]:
         """All the chance in an update: which transitions, and a standard normal number per target action."""

@@ -6,9 +6,10 @@ command needs it: `--help` answers at once.
 """
 
 import argparse
+import importlib.util
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -112,6 +113,13 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
     check.add_argument("env", metavar="ENV", help=help_of("env"))
 
     command("selftest", run_selftest, "Compare every engine's update with an independent float64 retelling.")
+
+    bench = command("bench", run_bench, "Measure speed, side by side with the peers that are installed.")
+    bench.add_argument("--threads", metavar="N,N", help="numbers of threads (default: 1 and every core)")
+    bench.add_argument("--sections", metavar="A,B", help="of updates, steps, acting, growth (default: all)")
+    bench.add_argument("--cases", metavar="A,B", help="of small, author, paper, large, wide (default: all)")
+    bench.add_argument("--rounds", metavar="N", default="10", help="interleaved rounds (default: 10)")
+    bench.add_argument("--picture", metavar="FILE", help="draw a picture too, as .png or .svg")
     return parser, commands
 
 
@@ -243,6 +251,49 @@ def run_selftest(chosen: argparse.Namespace) -> int:
     if chosen.json:
         answer([{**result._asdict(), "passed": result.passed} for result in results])
     return 0 if all(result.passed for result in results) else 1
+
+
+def run_bench(chosen: argparse.Namespace) -> int:
+    from td3.speed.cases import CASES, SECTIONS
+    from td3.speed.report import draw, tables
+    from td3.speed.running import all_threads, bench
+
+    cores = all_threads()
+    threads = [whole_number("--threads", one, at_least=1) for one in words_of(chosen.threads)] or [1, cores]
+    if max(threads) > cores:
+        raise ConfigError(f"--threads must be at most {cores}, the cores there are; got {max(threads)}.")
+    sections, cases = among("--sections", chosen.sections, SECTIONS), among("--cases", chosen.cases, CASES)
+    rounds = whole_number("--rounds", chosen.rounds, at_least=1)
+    if chosen.picture:
+        needs("matplotlib", "plot")
+    result = bench(sorted(set(threads)), sections=sections, cases=cases, rounds=rounds, seconds=0.25)
+    if chosen.picture:
+        draw(result, Path(chosen.picture))
+    if chosen.json:
+        answer(result)
+    else:
+        say(tables(result))
+    return 0
+
+
+def words_of(text: str | None) -> list[str]:
+    return text.split(",") if text else []
+
+
+def among(name: str, text: str | None, allowed: Iterable[str]) -> list[str]:
+    """The words of a list, each of them allowed; all of them where none is given."""
+    allowed = list(allowed)
+    for word in words_of(text):
+        if word not in allowed:
+            known = ", ".join(allowed)
+            raise ConfigError(f"{name} must be of {known}; got {word!r}.{did_you_mean(word, allowed)}")
+    return words_of(text) or allowed
+
+
+def needs(module: str, extra: str) -> None:
+    """An optional library is there, or one sentence tells how to get it."""
+    if importlib.util.find_spec(module) is None:
+        raise ConfigError(f"This needs {module}, which is not installed: pip install 'td3[{extra}]'.")
 
 
 def whole_number(name: str, text: str, at_least: int) -> int:

@@ -14,7 +14,7 @@ from td3.config import Config
 from td3.learner.native import library
 from td3.learner.networks import Actor
 from td3.learner.td3 import Learner
-from td3.types import Batch, Float32s, Update
+from td3.types import MEANS, Batch, Float32s, Update
 
 
 class NativeLearner(Learner):
@@ -31,55 +31,59 @@ class NativeLearner(Learner):
         self._columns = library.Memory(*map(address, self.memory.columns))
         networks = (self.actor, self.actor_target, self.critics, self.critic_targets)
         self._watched = [tensor for network in networks for tensor in network.parameters()]
-        self._seen: list[int] = []
+        self._watched_actor = list(self.actor.parameters())
         self._make(config.batch_size)
 
-    def learn(self, replay: np.random.Generator, smoothing: np.random.Generator) -> Update:
+    def learn(self, replay: np.random.Generator, smoothing: np.random.Generator) -> Tensor:
         """As on the page, but the rows are gathered by the library, from the memory's own arrays."""
         picked, noise = self.draw(replay, smoothing)
-        return self._perform(self._columns, picked, noise)
+        return self._perform(self._columns, picked, noise, None)
 
     def update(self, batch: Batch, noise: Tensor) -> Update:
         *columns, terminated = (column.contiguous().numpy() for column in batch)
         columns.append(terminated.astype(np.bool_))
-        picked = np.arange(len(terminated))
-        if len(picked) != self._rows:
-            self._make(len(picked))
-        return self._perform(library.Memory(*map(address, columns)), picked, noise.contiguous())
+        rows, actions = batch.action.shape
+        if rows != self._rows:
+            self._make(rows)
+        told = torch.empty(rows * (actions + 5))
+        memory = library.Memory(*map(address, columns))
+        means = self._perform(memory, np.arange(rows), noise.contiguous(), told.data_ptr()).float()
+        next_action, next_q1, next_q2, target, q1, q2 = told.split([rows * actions, *[rows] * 5])
+        actor_loss = None if self.updates % self.config.policy_delay else means[1]
+        next_action = next_action.view(rows, actions)
+        return Update(next_action, next_q1, next_q2, target, q1, q2, means[0], actor_loss)
 
     def act(self, observations: Float32s) -> Float32s:
-        self._look()
-        return self._engine.act(observations)
+        if self._seen_actor != [tensor._version for tensor in self._watched_actor]:
+            self._look()
+        return self.engine.act(observations)
 
-    def _perform(self, memory: library.Memory, picked: Any, noise: Tensor) -> Update:
+    def _perform(self, memory: library.Memory, picked: Any, noise: Tensor, told: int | None) -> Tensor:
         if not self.critics_optimizer.state:
             remember(self.actor_optimizer)
             remember(self.critics_optimizer)
         self._look()
         self.updates += 1
-        delayed = self.updates % self.config.policy_delay == 0
-        told = torch.empty(self._length)
-        self._engine.functions.td3_update(
-            self._engine.handle,
+        means = torch.empty(len(MEANS), dtype=torch.float64)
+        self.engine.functions.td3_update(
+            self.engine.handle,
             ctypes.addressof(self._settings),
             ctypes.addressof(memory),
             address(picked),
             noise.data_ptr(),
-            delayed,
-            told.data_ptr(),
+            self.updates % self.config.policy_delay == 0,
+            means.data_ptr(),
+            told,
         )
-        next_action, next_q1, next_q2, target, q1, q2, losses = told.split(self._parts)
-        critic_loss, actor_loss = losses.unbind()
-        next_action = next_action.view(self._rows, -1)
-        return Update(next_action, next_q1, next_q2, target, q1, q2, critic_loss, actor_loss if delayed else None)
+        return means
 
     def _make(self, rows: int) -> None:
         memory = self.memory.columns
         observations, actions = memory.observation.shape[1], memory.action.shape[1]
-        self._engine = Engine(observations, actions, self.config.hidden, rows, torch.get_num_threads())
-        self._rows, self._parts = rows, [rows * actions, *[rows] * 5, 2]
-        self._length = sum(self._parts)
-        self._seen = []
+        self.engine = Engine(observations, actions, self.config.hidden, rows, torch.get_num_threads())
+        self._rows = rows
+        self._seen: list[int] = []
+        self._seen_actor: list[int] = []
 
     def _look(self) -> None:
         """The library is told where all tensors are, again whenever someone else has written to them."""
@@ -88,10 +92,10 @@ class NativeLearner(Learner):
         seen += [number for optimizer in optimizers for number in (id(optimizer.state), len(optimizer.state))]
         if seen != self._seen:
             actor, critics = optimizers
-            self._engine.bind(
+            self.engine.bind(
                 described(self.actor, self.actor_target, actor), described(self.critics, self.critic_targets, critics)
             )
-            self._seen = seen
+            self._seen, self._seen_actor = seen, [tensor._version for tensor in self._watched_actor]
 
 
 class NativePolicy:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 INTERFACE = 1  # of source/interface.h
+FOLDER = Path(__file__).parent
 FORCE = "TD3_KERNELS"  # the environment variable that forces kernels other than the best
 
 
@@ -42,8 +43,7 @@ class Settings(Structure):
 @functools.cache
 def library() -> Any:
     """The library's functions; calling one releases Python's lock."""
-    folder = Path(__file__).parent
-    found = sorted(path for end in ("so", "dylib", "pyd") for path in folder.glob(f"_engine*.{end}"))
+    found = sorted(path for end in ("so", "dylib", "pyd") for path in FOLDER.glob(f"_engine*.{end}"))
     if not found:
         raise Missing("it was not built when td3 was installed: install a C++ compiler, then td3 again")
     try:
@@ -59,7 +59,7 @@ def library() -> Any:
         "td3_free": (None, [c_void_p]),
         "td3_bind": (None, [c_void_p, POINTER(Tensor), POINTER(Tensor)]),
         "td3_refresh": (None, [c_void_p]),
-        "td3_update": (None, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_int64, c_void_p]),
+        "td3_update": (None, [*[c_void_p] * 5, c_int64, c_void_p, c_void_p]),
         "td3_act": (None, [c_void_p, c_void_p, c_int64, c_void_p]),
         "td3_peak": (c_double, [c_char_p, c_int64, c_double]),
     }

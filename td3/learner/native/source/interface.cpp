@@ -58,9 +58,9 @@ void td3_bind(Td3Engine* engine, const Td3Tensor* actor, const Td3Tensor* critic
 void td3_refresh(Td3Engine* engine) { engine->performer->refresh(); }
 
 void td3_update(Td3Engine* engine, const Td3Settings* settings, const Td3Memory* memory, const int64_t* picked,
-                const float* noise, int64_t delayed, float* told) {
+                const float* noise, int64_t delayed, double* means, float* told) {
     const td3::FlushDenormals flush;
-    engine->performer->update(*settings, *memory, picked, noise, delayed != 0, told);
+    engine->performer->update(*settings, *memory, picked, noise, delayed != 0, means, told);
 }
 
 void td3_act(Td3Engine* engine, const float* observations, int64_t rows, float* actions) {

@@ -61,10 +61,11 @@ TD3_PUBLIC void td3_bind(Td3Engine *engine, const Td3Tensor *actor, const Td3Ten
 TD3_PUBLIC void td3_refresh(Td3Engine *engine);
 
 /* Steps 5 to 15 for the memory's rows `picked`; `noise` is standard normal, (rows, actions); `delayed` moves the
- * actor and all targets too. `told` takes what happened, one after another: next_action (rows, actions); next_q1,
- * next_q2, target, q1, q2 (rows) each; critic_loss; actor_loss, untouched unless delayed. */
+ * actor and all targets too. `means` takes 5 numbers: the critics' loss, the actor's (NaN unless delayed), the means
+ * of q1, q2 and target. `told`, where it is not NULL, takes next_action (rows, actions), then next_q1, next_q2,
+ * target, q1, q2 (rows each). */
 TD3_PUBLIC void td3_update(Td3Engine *engine, const Td3Settings *settings, const Td3Memory *memory,
-                           const int64_t *picked, const float *noise, int64_t delayed, float *told);
+                           const int64_t *picked, const float *noise, int64_t delayed, double *means, float *told);
 
 /* The actor's actions for `rows` observations; may be called by several threads at once. */
 TD3_PUBLIC void td3_act(Td3Engine *engine, const float *observations, int64_t rows, float *actions);

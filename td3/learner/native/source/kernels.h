@@ -13,7 +13,7 @@ struct Performer {
     virtual void bind(const Td3Tensor* actor, const Td3Tensor* critics) = 0;
     virtual void refresh() = 0;
     virtual void update(const Td3Settings& settings, const Td3Memory& memory, const int64_t* picked,
-                        const float* noise, bool delayed, float* told) = 0;
+                        const float* noise, bool delayed, double* means, float* told) = 0;
     virtual void act(const float* observations, int64_t rows, float* actions) = 0;
 };
 

@@ -58,7 +58,7 @@ static INLINE void tile(const Product& p, int row, int column, int from, int to)
     }
     if (to == p.depth && p.ending == Ending::relu) {
         for (int r = 0; r < R; ++r)
-            for (int v = 0; v < V; ++v) sums[r][v] = larger(sums[r][v], Vector{});
+            for (int v = 0; v < V; ++v) sums[r][v] = relu(sums[r][v]);
     } else if (to == p.depth && p.ending == Ending::masked) {
         const float* mask = p.mask + row * p.c_row + column;
         for (int r = 0; r < R; ++r)

@@ -33,15 +33,14 @@ struct Rows {
     int count() const { return to - from; }
 };
 
-// What an update tells, one after another in the caller's memory.
+// What an update tells, one after another.
 struct Told {
     float *next_action = nullptr, *next_q1 = nullptr, *next_q2 = nullptr, *target = nullptr, *q1 = nullptr,
-          *q2 = nullptr, *critic_loss = nullptr, *actor_loss = nullptr;
+          *q2 = nullptr;
     Told() = default;
     Told(float* memory, ptrdiff_t rows, ptrdiff_t actions) : next_action(memory) {
         memory += rows * actions;
         for (float** part : {&next_q1, &next_q2, &target, &q1, &q2}) *part = std::exchange(memory, memory + rows);
-        critic_loss = memory, actor_loss = memory + 1;
     }
 };
 
@@ -88,8 +87,9 @@ class Engine final : public Performer, Work {
     }
 
     void update(const Td3Settings& settings, const Td3Memory& memory, const int64_t* picked, const float* noise,
-                bool delayed, float* told) override {
-        settings_ = settings, memory_ = memory, picked_ = picked, noise_ = noise, told_ = Told(told, batch_, actions_);
+                bool delayed, double* means, float* told) override {
+        settings_ = settings, memory_ = memory, picked_ = picked, noise_ = noise;
+        told_ = Told(told ? told : untold_.data(), batch_, actions_);
         const double step = count_step(critics_[0]);
         critic_sweep_ = sweep_at(step, settings.critic_lr, settings.tau, delayed);
         if (delayed) actor_sweep_ = sweep_at(count_step(actor_), settings.actor_lr, settings.tau, true);
@@ -100,7 +100,7 @@ class Engine final : public Performer, Work {
             owner_ = getpid();
         }
         team_->run(*this, delayed ? with_actor_ : critics_only_);
-        tell_losses(delayed);
+        tell_means(delayed, means);
     }
 
     void act(const float* observations, int64_t rows, float* actions) override {
@@ -316,15 +316,15 @@ class Engine final : public Performer, Work {
         }
     }
 
-    void tell_losses(bool delayed) {
-        double critic = 0, actor = 0;
+    void tell_means(bool delayed, double* means) const {
+        double critic = 0, actor = 0, q1 = 0, q2 = 0, target = 0;
         for (int i = 0; i < batch_; ++i) {
             const double d1 = told_.q1[i] - told_.target[i], d2 = told_.q2[i] - told_.target[i];
-            critic += d1 * d1 + d2 * d2;
+            critic += d1 * d1 + d2 * d2, q1 += told_.q1[i], q2 += told_.q2[i], target += told_.target[i];
             if (delayed) actor -= values_.data()[i];
         }
-        *told_.critic_loss = static_cast<float>(critic / batch_);
-        if (delayed) *told_.actor_loss = static_cast<float>(actor / batch_);
+        if (!delayed) actor = std::nan("");
+        for (double sum : {critic, actor, q1, q2, target}) *means++ = sum / batch_;
     }
 
     // PyTorch counts each tensor's steps in a float of its own.
@@ -398,6 +398,7 @@ class Engine final : public Performer, Work {
         next_ = Matrix(batch_, observations_ + actions_);
         outputs_ = Matrix(batch_, actions_);
         values_ = Buffer(batch_);
+        untold_ = Buffer(static_cast<size_t>(batch_) * (actions_ + 5));
         int widest = observations_ + actions_;
         for (int units : hidden_) {
             widest = std::max(widest, units);
@@ -482,6 +483,7 @@ class Engine final : public Performer, Work {
     std::vector<Matrix> actor_trace_, actor_slopes_;
     Matrix outputs_;  // of an actor, before the tanh
     Buffer values_;   // the first critic's, of the actor's own actions
+    Buffer untold_;   // where an update is told if nobody asks
     std::vector<Buffer> scratch_;
 
     std::vector<Rows> pieces_;

@@ -9,7 +9,7 @@ typedef int32_t Mask __attribute__((vector_size(WIDTH * 4)));
 static INLINE Vector load(const float* from) { return *reinterpret_cast<const Unaligned*>(from); }
 static INLINE void store(float* to, Vector x) { *reinterpret_cast<Unaligned*>(to) = x; }
 static INLINE Vector all(float x) { return x - Vector{}; }
-static INLINE Vector larger(Vector x, Vector y) { return x > y ? x : y; }
+static INLINE Vector relu(Vector x) { return Vector{} > x ? Vector{} : x; }  // what is no number stays none
 static INLINE Vector smaller(Vector x, Vector y) { return x < y ? x : y; }
 
 static INLINE Vector square_root(Vector x) {

@@ -1,0 +1,21 @@
+"""One number of threads, measured in this process alone: the plan comes as JSON in the first word, the result leaves
+on stdout."""
+
+import json
+import os
+import sys
+
+
+def main() -> None:
+    plan = json.loads(sys.argv[1])
+    if hasattr(os, "sched_setaffinity"):  # before any library counts the cores
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: plan["threads"]])
+    answer, sys.stdout = sys.stdout, sys.stderr  # what peers print is no part of the answer
+    from td3.speed.measuring import measure
+
+    result = measure(**plan, say=lambda words: print(words, file=sys.stderr, flush=True))
+    json.dump(result, answer)
+
+
+if __name__ == "__main__":
+    main()

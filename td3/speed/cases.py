@@ -1,0 +1,51 @@
+"""What is measured: networks and batches as people use them, and how many operations an update of them takes."""
+
+import itertools
+from typing import NamedTuple
+
+
+class Case(NamedTuple):
+    name: str
+    observations: int
+    actions: int
+    hidden: tuple[int, ...]
+    batch: int
+
+    @property
+    def words(self) -> str:
+        layers = "-".join(map(str, self.hidden))
+        return f"{self.name} ({layers}, batch {self.batch}, {self.observations} → {self.actions})"
+
+
+CASES = {
+    case.name: case
+    for case in (
+        Case("small", 17, 6, (64, 64), 64),
+        Case("author", 17, 6, (256, 256), 256),
+        Case("paper", 17, 6, (400, 300), 100),
+        Case("large", 17, 6, (512, 512), 512),
+        Case("wide", 348, 17, (256, 256), 256),  # Humanoid-v5
+    )
+}
+GROWTH = {
+    "batch": [Case(str(n), 17, 6, (256, 256), n) for n in (32, 64, 128, 256, 512, 1024)],
+    "width": [Case(str(n), 17, 6, (n, n), 256) for n in (32, 64, 128, 256, 512, 1024)],
+}
+ENV = "HalfCheetah-v5"
+SECTIONS = ("updates", "steps", "acting", "growth")
+
+
+def operations(case: Case, policy_delay: int = 2) -> float:
+    """Floating-point operations of one update, averaged over the delay: the matrix products alone."""
+    actor = products(case.observations, case.hidden, case.actions)
+    critic = products(case.observations + case.actions, case.hidden, 1)
+    # Target actor; both target critics; both critics forward, to their weights, and back but for their inputs.
+    every = sum(actor) + 6 * sum(critic) + 2 * sum(critic[1:])
+    # Actor and first critic forward; back through the critic to the action; the actor's weights, and back.
+    delayed = 2 * sum(actor) + sum(actor[1:]) + sum(critic) + sum(critic[1:]) + case.actions * case.hidden[0]
+    return 2.0 * case.batch * (every + delayed / policy_delay)
+
+
+def products(inputs: int, hidden: tuple[int, ...], outputs: int) -> list[int]:
+    widths = (inputs, *hidden, outputs)
+    return [x * y for x, y in itertools.pairwise(widths)]

@@ -1,0 +1,174 @@
+"""One process's measurements, for one number of threads: updates, steps, single actions, and how they grow."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+
+from td3.agent import Agent
+from td3.config import Config
+from td3.environments import ActionMap, ObservationMap
+from td3.learner import policy_of, why_not_native
+from td3.learner.native import library
+from td3.learner.native.engine import NativeLearner
+from td3.learner.networks import Actor, Encoder, draw_weights
+from td3.speed.cases import CASES, ENV, GROWTH, Case, operations
+from td3.speed.rounds import Speed, interleave
+from td3.speed.subjects import Ours, Run, Subject, subjects
+from td3.training import use_threads
+
+
+def measure(
+    threads: int, sections: list[str], cases: list[str], rounds: int, seconds: float, say: Callable[[str], None]
+) -> dict[str, Any]:
+    use_threads(threads)
+    found = list(subjects())
+    result: dict[str, Any] = {
+        "threads": threads,
+        "rounds": rounds,
+        "subjects": {subject.name: subject.version for subject in found},
+    }
+    peak = Peak(threads)
+    if "updates" in sections:
+        result["updates"] = {name: updates_of(CASES[name], found, peak, rounds, seconds, say) for name in cases}
+    if "steps" in sections:
+        result["steps"] = steps_of(found, rounds, seconds, say)
+    if "acting" in sections:
+        say("one action at a time …")
+        result["acting"] = acting(rounds)
+    if "growth" in sections:
+        result["growth"] = growth(peak, rounds, seconds, say)
+    result["peak_gflops"] = peak.best
+    return result
+
+
+class Peak:
+    """The most multiply-adds this machine was seen to do, in billions of operations per second."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads, self.best = threads, 0.0
+
+    def look(self) -> None:
+        try:
+            self.best = max(self.best, library.peak(self.threads, 0.05))
+        except library.Missing:
+            self.best = float("nan")  # nothing to measure it with
+
+
+def updates_of(
+    case: Case, found: list[Subject], peak: Peak, rounds: int, seconds: float, say: Callable[[str], None]
+) -> dict[str, Any]:
+    say(f"updates, {case.words} …")
+    speeds = interleave({one.name: one.updates(case) for one in found}, rounds, seconds, peak.look)
+    return {"case": case._asdict(), "operations": operations(case), "speeds": told(speeds)}
+
+
+def steps_of(found: list[Subject], rounds: int, seconds: float, say: Callable[[str], None]) -> dict[str, Any]:
+    case = CASES["author"]
+    say(f"steps on {ENV}, one update each, {case.words} …")
+    speeds = interleave({one.name: one.steps(ENV, case) for one in found}, rounds, 2 * seconds)
+    return {"env": ENV, "case": case._asdict(), "speeds": told(speeds), "around": around(case, rounds)}
+
+
+def around(case: Case, rounds: int) -> dict[str, float]:
+    """Of one native step: the microseconds of the update alone, of the environment, and of all that is around them."""
+    if why_not_native(Config()):
+        return {}
+    ours, clocks = Ours("native"), {"update": Clock(), "env": Clock()}
+
+    def make() -> gymnasium.Env[Any, Any]:
+        env = gymnasium.make(ENV)
+        env.step = clocks["env"].around(env.step)  # type: ignore[method-assign]
+        return env
+
+    session = ours.session(make, case)
+    assert isinstance(session.learner, NativeLearner)
+    session.learner.engine.functions = ClockedLibrary(session.learner.engine.functions, clocks["update"])
+    run = ours.playing(session)
+    best = {"update": float("inf"), "env": float("inf"), "around": float("inf")}
+    for _ in range(4 * rounds):
+        for clock in clocks.values():
+            clock.seconds = 0.0
+        began = time.perf_counter()
+        run(64)
+        parts = {name: clock.seconds for name, clock in clocks.items()}
+        parts["around"] = time.perf_counter() - began - sum(parts.values())
+        best = {name: min(best[name], 1e6 * parts[name] / 64) for name in best}
+    return best
+
+
+class Clock:
+    """Adds up the time spent inside functions."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def around(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def clocked(*arguments: Any) -> Any:
+            began = time.perf_counter()
+            result = function(*arguments)
+            self.seconds += time.perf_counter() - began
+            return result
+
+        return clocked
+
+
+class ClockedLibrary:
+    """The library, with its update under a clock."""
+
+    def __init__(self, functions: Any, clock: Clock) -> None:
+        self._functions, self.td3_update = functions, clock.around(functions.td3_update)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._functions, name)
+
+
+def acting(rounds: int) -> dict[str, Any]:
+    """Actions per second through the public `agent.act`, one observation at a time."""
+    case = CASES["author"]
+    observation = ObservationMap(gymnasium.spaces.Box(-np.inf, np.inf, (case.observations,), np.float64))
+    action = ActionMap(gymnasium.spaces.Box(-1, 1, (case.actions,), np.float32))
+    actor = Actor(Encoder(case.observations), case.actions, case.hidden)
+    draw_weights(actor, torch.Generator().manual_seed(0))
+    seen = np.random.default_rng(0).standard_normal(case.observations)
+    runs: dict[str, Run] = {}
+    for subject in subjects():
+        if isinstance(subject, Ours):
+            config = Config(engine=subject.engine)
+            agent = Agent(policy_of(actor.requires_grad_(False), config), observation, action, config, 0)
+            runs[subject.name] = lambda count, agent=agent: repeat(agent, seen, count)  # type: ignore[misc]
+    return {"case": case._asdict(), "speeds": told(interleave(runs, 4 * rounds, 0.05))}
+
+
+def repeat(agent: Agent, observation: Any, count: int) -> None:
+    for _ in range(count):
+        agent.act(observation)
+
+
+def growth(peak: Peak, rounds: int, seconds: float, say: Callable[[str], None]) -> dict[str, Any]:
+    """Our fastest engine with larger batches, wider layers, more environments, and a full memory."""
+    ours = next(one for one in subjects() if isinstance(one, Ours))
+    result: dict[str, Any] = {"engine": ours.name}
+    for name, cases in GROWTH.items():
+        say(f"growth with the {name} …")
+        speeds = interleave({case.name: ours.updates(case) for case in cases}, rounds, seconds, peak.look)
+        result[name] = {
+            case.name: {**speeds[case.name]._asdict(), "gflops": speeds[case.name].best * operations(case) / 1e9}
+            for case in cases
+        }
+    case = CASES["author"]
+    say("growth with the environments …")
+    result["environments"] = told(
+        interleave({str(n): ours.steps(ENV, case, num_envs=n) for n in (1, 2, 4, 8)}, rounds, 2 * seconds)
+    )
+    say("growth with the memory …")
+    memories = {f"{rows:,}": ours.updates(case, rows=rows) for rows in (5_000, 100_000, 1_000_000)}
+    result["memory"] = told(interleave(memories, rounds, seconds))
+    return result
+
+
+def told(speeds: dict[str, Speed]) -> dict[str, dict[str, float]]:
+    return {name: speed._asdict() for name, speed in speeds.items()}

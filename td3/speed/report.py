@@ -1,0 +1,133 @@
+"""The measurements as Markdown tables and as a picture."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from td3.speed.cases import Case
+
+
+def tables(result: dict[str, Any]) -> str:
+    return "\n\n".join("\n".join(lines) for run in result["runs"] for lines in sections(run))
+
+
+def sections(run: dict[str, Any]) -> Iterator[list[str]]:
+    threads = f"{run['threads']} thread{'s' if run['threads'] > 1 else ''}"
+    names = list(run["subjects"])
+    if "updates" in run:
+        yield [
+            f"Updates per second, {threads}: the best of {run['rounds']} interleaved rounds, the median in brackets. "
+            f"Fused multiply-adds alone reach {run['peak_gflops']:.0f} GFLOPS.",
+            "",
+            *head(["networks", *names, *([] if math.isnan(run["peak_gflops"]) else ["of peak"]), *versus(names)]),
+            *(update_row(one, names, run["peak_gflops"]) for one in run["updates"].values()),
+        ]
+    if "steps" in run:
+        speeds = run["steps"]["speeds"]
+        yield [
+            f"Steps per second on {run['steps']['env']} with one update each, {threads}:",
+            "",
+            *head(["networks", *names, *versus(names)]),
+            row([Case(**run["steps"]["case"]).words, *rates(speeds, names), *ratios(speeds, names)]),
+        ]
+        if parts := run["steps"]["around"]:
+            share = parts["around"] / sum(parts.values())
+            yield [
+                f"Of such a step the update takes {parts['update']:,.0f} µs, the environment {parts['env']:,.0f} µs, "
+                f"all else (acting, storing, sampling, bookkeeping) {parts['around']:,.0f} µs: {share:.1%}."
+            ]
+    if "acting" in run:
+        speeds = run["acting"]["speeds"]
+        ours = list(speeds)
+        each = ", ".join(f"{name} {1e6 / speeds[name]['best']:.1f} µs" for name in ours)
+        yield [f"One action through `agent.act`: {each}."]
+    if "growth" in run:
+        yield from growth_tables(run, threads)
+
+
+def growth_tables(run: dict[str, Any], threads: str) -> Iterator[list[str]]:
+    growth = run["growth"]
+    for name in ("batch", "width"):
+        points = growth[name]
+        yield [
+            f"Updates per second of {growth['engine']} with the {name}, {threads}:",
+            "",
+            *head([name, *points]),
+            row(["updates/s", *(f"{point['best']:,.0f}" for point in points.values())]),
+            row(["of peak", *(f"{point['gflops'] / run['peak_gflops']:.2f}" for point in points.values())]),
+        ]
+    for name, unit in (("environments", "steps/s"), ("memory", "updates/s")):
+        points = growth[name]
+        yield [
+            f"{unit} of {growth['engine']} with the {name}, {threads}:",
+            "",
+            *head([name, *points]),
+            row([unit, *(f"{point['best']:,.0f}" for point in points.values())]),
+        ]
+
+
+def update_row(one: dict[str, Any], names: list[str], peak: float) -> str:
+    speeds = one["speeds"]
+    share = speeds[names[0]]["best"] * one["operations"] / 1e9 / peak
+    shares = [] if math.isnan(peak) else [f"{share:.2f}"]
+    return row([Case(**one["case"]).words, *rates(speeds, names), *shares, *ratios(speeds, names)])
+
+
+def rates(speeds: dict[str, Any], names: list[str]) -> list[str]:
+    return [f"{speeds[name]['best']:,.0f} ({speeds[name]['median']:,.0f})" for name in names]
+
+
+def ratios(speeds: dict[str, Any], names: list[str]) -> list[str]:
+    return [f"{speeds[names[0]]['best'] / speeds[name]['best']:.1f} ×" for name in names[1:]]
+
+
+def versus(names: list[str]) -> list[str]:
+    return [f"vs {name}" for name in names[1:]]
+
+
+def head(words: list[str]) -> list[str]:
+    return [row(words), row(["---"] * len(words))]
+
+
+def row(words: list[str]) -> str:
+    return "| " + " | ".join(words) + " |"
+
+
+def draw(result: dict[str, Any], path: Path) -> None:
+    """Bars for every kind of network, and how near the peak our engine comes as batch and width grow."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    run = max(result["runs"], key=lambda one: one["threads"])
+    names = list(run["subjects"])
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(12, 4.2), width_ratios=(3, 2))
+    cases = run.get("updates", {})
+    for place, name in enumerate(names):
+        heights = [one["speeds"][name]["best"] for one in cases.values()]
+        where = [x + 0.8 * (place + 0.5) / len(names) - 0.4 for x in range(len(cases))]
+        bars = left.bar(where, heights, 0.8 / len(names), label=name)
+        left.bar_label(bars, [f"{height:,.0f}" for height in heights], fontsize=7, padding=1)
+    left.set_xticks(range(len(cases)), [Case(**one["case"]).words.replace(" (", "\n(", 1) for one in cases.values()])
+    left.tick_params(axis="x", labelsize=7)
+    left.set_yscale("log")
+    left.set_ylabel("updates per second")
+    left.set_title(f"{run['threads']} threads, best of {run['rounds']} interleaved rounds", fontsize=10)
+    left.legend(fontsize=8, frameon=False)
+    for name in ("batch", "width"):
+        points = run.get("growth", {}).get(name, {})
+        shares = [point["gflops"] / run["peak_gflops"] for point in points.values()]
+        right.plot([int(one) for one in points], shares, marker="o", label=name)
+    right.set_xscale("log", base=2)
+    right.set_ylim(0, 1)
+    right.set_xlabel("batch size (256-256), or width of both layers (batch 256)")
+    right.set_ylabel("part of the multiply-add peak")
+    right.set_title("growth", fontsize=10)
+    right.legend(fontsize=8, frameon=False)
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.tight_layout()
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)

@@ -1,0 +1,29 @@
+"""The whole benchmark: a fresh process for each number of threads, one after the other."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from typing import Any
+
+from td3.errors import TD3Error
+
+
+class BenchFailed(TD3Error):
+    """A measuring process did not come to its end."""
+
+
+def bench(threads: list[int], **plan: Any) -> dict[str, Any]:
+    runs = []
+    for count in threads:
+        words = [sys.executable, "-m", "td3.speed", json.dumps({"threads": count, **plan})]
+        done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode:
+            raise BenchFailed(f"The measurement with {count} threads ended with code {done.returncode}.")
+        runs.append(json.loads(done.stdout))
+    return {"machine": f"{platform.system()} {platform.machine()}", "runs": runs}
+
+
+def all_threads() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
