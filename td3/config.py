@@ -167,6 +167,9 @@ class Config:
         choices=("auto", "native", "torch"),
     )
     device: str = setting("cpu", "where the networks live", choices=("cpu", "cuda"))
+    compile: bool = setting(
+        False, "compile the torch engine's networks with torch.compile; meant for GPUs, and unmeasured there"
+    )
     threads: int = setting(
         0,
         "CPU threads of the update; 0 takes at most 4, and leaves a core free for torch and for `workers`",
@@ -257,6 +260,7 @@ def type_words(name: str) -> str:
         int: "a whole number",
         float: "a number",
         str: "a word",
+        bool: "true or false",
         tuple[int, ...]: "whole numbers such as 256,256",
     }
     return words.get(_TYPES[name], "a Gymnasium id or a callable that makes an environment")
@@ -267,6 +271,8 @@ def parse(name: str, text: str) -> Any:
     try:
         if _TYPES[name] == tuple[int, ...]:
             return tuple(msgspec.convert(text.split(","), list[int], strict=False))
+        if _TYPES[name] is bool:
+            return msgspec.convert(text, bool, strict=False)
         if _TYPES[name] not in (int, float):
             return text
         return msgspec.convert(text.replace("_", ""), _TYPES[name], strict=False)

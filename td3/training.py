@@ -408,7 +408,11 @@ class Session:
 def make_learner(engine: str, config: Config, observation_size: int, action_size: int) -> Learner:
     seed = int(seeding.sequence(config.seed, "weights").generate_state(1, np.uint64)[0] >> 1)
     try:
-        return ENGINES[engine](observation_size, action_size, config, seed)
+        learner = ENGINES[engine](observation_size, action_size, config, seed)
+        if config.compile:
+            for network in (learner.actor, learner.actor_target, learner.critics, learner.critic_targets):
+                network.compile()
+        return learner
     except (MemoryError, RuntimeError) as problem:
         if "alloc" not in str(problem):
             raise

@@ -106,6 +106,9 @@ CASES = {
     "an environment without chance": ({"env": Clockwork, "num_envs": 2}, [60, 150]),
     "Pendulum": ({"env": "Pendulum-v1", "steps": 420}, [130, 200, 333]),
     "a MuJoCo task": ({"env": "Hopper-v5"}, [60, 155, 250]),
+    "torch": ({"engine": "torch"}, [70, 101, 202]),
+    "torch, four environments": ({"engine": "torch", "num_envs": 4, "update_schedule": "episode"}, [60, 121]),
+    "two native threads": ({"engine": "native", "threads": 2, "hidden": (33, 65)}, [70, 101, 202]),
     "a MuJoCo task in a worker": ({"env": "InvertedPendulum-v5", "num_envs": 2, "workers": 1}, [60, 155]),
 }
 
@@ -184,3 +187,35 @@ def test_an_engine_thread_or_version_that_changed_is_told(tmp_path, monkeypatch)
     events = list(td3.resume(run, steps=80, env=Wandering))
     notes = next(event for event in events if isinstance(event, td3.Resumed)).notes
     assert any(note.startswith("mujoco was 3") and "now it is 4" in note for note in notes)
+
+
+@pytest.mark.parametrize(("first", "second"), [("native", "torch"), ("torch", "native")])
+def test_another_engine_goes_on_with_a_run_and_that_is_told(tmp_path, first, second):
+    run = tmp_path / "run"
+    list(td3.train(config(engine=first, steps=150, eval_every=0), run))
+    events = list(td3.resume(run, steps=300, env=Wandering, engine=second))
+    started, resumed = events[:2]
+    assert started.summary["engine"].startswith(second) and started.config.engine == second
+    (note,) = resumed.notes
+    assert note.startswith(f"engine was {first}") and f"now it is {second}" in note
+    assert isinstance(events[-1], td3.Finished) and events[-1].updates == 250
+    again = list(td3.resume(run, steps=310, env=Wandering))  # the choice is part of the run
+    assert again[0].summary["engine"].startswith(second) and again[1].notes == ()
+
+
+def test_the_number_of_threads_is_no_part_of_a_native_run(tmp_path):
+    list(td3.train(config(engine="native", threads=1, hidden=(33, 65)), tmp_path / "one"))
+    finish(tmp_path / "two", config(engine="native", threads=2, hidden=(33, 65)), [101])
+    one, two = ended(tmp_path / "one"), ended(tmp_path / "two")
+    assert one[1:] == two[1:]  # networks, optimisers, memory, metrics
+
+
+def test_the_engine_can_be_changed_between_two_stretches_of_learning():
+    short = td3.TD3(Wandering, **{**SMALL, "eval_every": 0}, warmup_steps=50, engine="native").learn(100)
+    seen = np.float32([0.1, -0.2])
+    before, _ = short.predict(seen)
+    after, _ = short.use_engine("torch").predict(seen)
+    assert after == pytest.approx(before, abs=1e-5)
+    assert short.learn(50).use_engine("native").learn(50)._session.learner.updates == 150
+    with pytest.raises(td3.ConfigError, match="engine must be one of auto, native, torch; got 'jax'"):
+        short.use_engine("jax")

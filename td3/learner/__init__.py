@@ -24,7 +24,7 @@ def choose_engine(config: Config) -> tuple[str, str]:
     reason = why_not_native(config)
     if reason and config.engine == "native":
         raise ConfigError(f"engine must be torch or auto here: {reason}; got 'native'.")
-    if reason and config.device == "cpu":
+    if reason and config.device == "cpu" and not config.compile:
         return "torch", f"Learning with torch, several times slower than native could: {reason}."
     return ("torch" if reason else "native"), ""
 
@@ -33,6 +33,8 @@ def why_not_native(config: Config) -> str:
     """Why the native engine does not apply, or nothing."""
     if config.device != "cpu":
         return f"the native engine runs on the cpu, not on {config.device}"
+    if config.compile:
+        return "compile is for the torch engine"
     if not config.hidden:
         return "the native engine needs at least one hidden layer"
     try:

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from td3.config import PRESETS, SETTINGS, Config, checked, parse, type_words
 from td3.errors import ConfigError, SpaceError, TD3Error, did_you_mean
@@ -90,7 +90,10 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
     settings = train.add_argument_group("settings (a task or preset may choose another default)")
     for name in SETTINGS:
         if name != "env":
-            settings.add_argument(flag(name), dest=f"set_{name}", metavar=metavar(name), help=help_of(name))
+            alone = (
+                {"nargs": "?", "const": "true"} if SETTINGS[name].default is False else {}
+            )  # --compile needs no word
+            settings.add_argument(flag(name), dest=f"set_{name}", metavar=metavar(name), help=help_of(name), **alone)
 
     resume = command("resume", run_resume, "Go on with a run that was stopped or killed, as if it never had been.")
     resume.add_argument("run", metavar="RUN", help="the run's folder")
@@ -136,7 +139,7 @@ def metavar(name: str) -> str:
     known = SETTINGS[name]
     if known.choices:
         return "|".join(known.choices)
-    return {"hidden": "N,N"}.get(name, "X" if type_words(name) == "a number" else "N")
+    return {"hidden": "N,N", "compile": "true|false"}.get(name, "X" if type_words(name) == "a number" else "N")
 
 
 def help_of(name: str) -> str:
