@@ -16,12 +16,14 @@ def sections(run: dict[str, Any]) -> Iterator[list[str]]:
     threads = f"{run['threads']} thread{'s' if run['threads'] > 1 else ''}"
     names = list(run["subjects"])
     if "updates" in run:
+        peak = run["peak_gflops"]
+        known = "" if math.isnan(peak) else f" Fused multiply-adds alone reach {peak:.0f} GFLOPS."
         yield [
-            f"Updates per second, {threads}: the best of {run['rounds']} interleaved rounds, the median in brackets. "
-            f"Fused multiply-adds alone reach {run['peak_gflops']:.0f} GFLOPS.",
+            f"Updates per second, {threads}: the best of {run['rounds']} interleaved rounds, "
+            f"the median in brackets.{known}",
             "",
-            *head(["networks", *names, *([] if math.isnan(run["peak_gflops"]) else ["of peak"]), *versus(names)]),
-            *(update_row(one, names, run["peak_gflops"]) for one in run["updates"].values()),
+            *head(["networks", *names, *(["of peak"] if known else []), *versus(names)]),
+            *(update_row(one, names, peak) for one in run["updates"].values()),
         ]
     if "steps" in run:
         speeds = run["steps"]["speeds"]

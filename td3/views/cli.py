@@ -90,9 +90,8 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
     settings = train.add_argument_group("settings (a task or preset may choose another default)")
     for name in SETTINGS:
         if name != "env":
-            alone = (
-                {"nargs": "?", "const": "true"} if SETTINGS[name].default is False else {}
-            )  # --compile needs no word
+            # a flag that is only true or false needs no word behind it
+            alone: dict[str, Any] = {"nargs": "?", "const": "true"} if SETTINGS[name].default is False else {}
             settings.add_argument(flag(name), dest=f"set_{name}", metavar=metavar(name), help=help_of(name), **alone)
 
     resume = command("resume", run_resume, "Go on with a run that was stopped or killed, as if it never had been.")
