@@ -18,6 +18,7 @@ measure:
 	python -m bench.learning InvertedPendulum-v5 --steps 50000 --at-least 1000
 	python -m bench.learning HalfCheetah-v5 --steps 100000
 	python -m bench.learning HalfCheetah-v5 --steps 100000 --preset paper
+	python -m bench.engines --picture docs/pictures/engines.png
 
 survive:
 	python -m bench.survival --kills 200

@@ -1,10 +1,12 @@
 """Builds the native engine; where that cannot be done, td3 installs without it and learns with PyTorch alone."""
 
+import sys
 from pathlib import Path
 
 from setuptools import Extension, setup
 
 SOURCE = Path("td3/learner/native/source")
+SYSTEM = ["-mmacosx-version-min=11.0"] if sys.platform == "darwin" else []  # C++17's aligned memory
 
 # Not a Python module but a plain library, loaded by td3/learner/native/library.py.
 engine = Extension(
@@ -13,8 +15,17 @@ engine = Extension(
     depends=sorted(map(str, [*SOURCE.glob("*.h"), *SOURCE.glob("*.inl")])),
     language="c++",
     # Unlike -ffast-math these change no result; the kernels' loops must be unrolled, which -O2 does not do.
-    extra_compile_args=["-std=c++17", "-O3", "-fno-math-errno", "-fvisibility=hidden", "-Wno-psabi", "-pthread", "-g0"],
-    extra_link_args=["-pthread"],
+    extra_compile_args=[
+        "-std=c++17",
+        "-O3",
+        "-fno-math-errno",
+        "-fvisibility=hidden",
+        "-Wno-psabi",
+        "-pthread",
+        "-g0",
+        *SYSTEM,
+    ],
+    extra_link_args=["-pthread", *SYSTEM],
     optional=True,
 )
 

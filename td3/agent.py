@@ -121,7 +121,9 @@ class TD3:
 
     def use_engine(self, engine: str) -> Self:
         """Another engine, `native` or `torch`, performs from here on; what was learned stays."""
-        self._open(1).use_engine(engine)
+        session = self._open(1)
+        session.use_engine(engine)
+        self.config = replace(self.config, engine=session.config.engine)
         return self
 
     def save(self, path: str | Path) -> Self:
@@ -148,7 +150,8 @@ class TD3:
             return self._loaded
         session = self._open(1)
         worlds = session.worlds
-        return Agent(session.learner.act, worlds.observation, worlds.action, self.config, session.step)
+        policy = lambda rows: session.learner.act(rows)  # noqa: E731 - whichever learner the session has then
+        return Agent(policy, worlds.observation, worlds.action, self.config, session.step)
 
     def _open(self, steps: int) -> Session:
         if self._session is None:

@@ -271,8 +271,6 @@ def parse(name: str, text: str) -> Any:
     try:
         if _TYPES[name] == tuple[int, ...]:
             return tuple(msgspec.convert(text.split(","), list[int], strict=False))
-        if _TYPES[name] is bool:
-            return msgspec.convert(text, bool, strict=False)
         if _TYPES[name] not in (int, float):
             return text
         return msgspec.convert(text.replace("_", ""), _TYPES[name], strict=False)

@@ -16,11 +16,14 @@ class Means:
 
     def __init__(self) -> None:
         self._recent: list[Tensor] = []  # looked at only now and then: that is cheaper
+        self._delayed: list[bool] = []
         self._sums: dict[str, float] = {}
         self._counts: dict[str, int] = {}
 
-    def add(self, means: Tensor) -> None:
+    def add(self, means: Tensor, delayed: bool) -> None:
+        """`delayed` tells whether the actor moved too: if not, there is no loss of it."""
         self._recent.append(means)
+        self._delayed.append(delayed)
         if len(self._recent) >= 1_000:
             self._fold()
 
@@ -42,11 +45,10 @@ class Means:
     def _fold(self) -> None:
         if not self._recent:
             return
-        columns = torch.stack(self._recent).cpu().numpy().T
-        self._recent.clear()
+        columns, delayed = torch.stack(self._recent).cpu().numpy().T, np.array(self._delayed)
+        self._recent, self._delayed = [], []
         for name, column in zip(self.NAMES, columns, strict=True):
-            told = column[~np.isnan(column)] if name == "train/actor_loss" else column  # it waits now and then
-            for mean in told.tolist():
+            for mean in (column[delayed] if name == "train/actor_loss" else column).tolist():
                 self._sums[name] = self._sums.get(name, 0.0) + mean
                 self._counts[name] = self._counts.get(name, 0) + 1
 

@@ -7,6 +7,7 @@ Nothing is printed, and whoever looks at the events cannot change them. Each eve
 point, with every transition remembered and its updates done: leaving the loop there loses nothing.
 """
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator
@@ -75,7 +76,7 @@ class Session:
     """A run in progress: everything that changes while it trains."""
 
     def __init__(self, config: Config, run: str | Path | None = None, threads: int = 0) -> None:
-        """`threads` were used before: PyTorch's results depend on their number, the native engine's do not."""
+        """`threads` is how many PyTorch used before: its results depend on their number."""
         self.config = config
         check_device(config.device)
         self.engine, self._engine_note = choose_engine(config)
@@ -165,7 +166,8 @@ class Session:
         chosen, _, wrong = folder.newest(Checkpoint.check)
         state = chosen.state()
         config = config_of(state, env, trust)
-        session = cls(replace(config, **changes), threads=chosen.manifest.threads)
+        torch_before = chosen.manifest.versions.get("engine", "torch") == "torch"
+        session = cls(replace(config, **changes), threads=chosen.manifest.threads if torch_before else 0)
         try:
             notes = session.restore(chosen, state)
         except BaseException:
@@ -237,7 +239,8 @@ class Session:
         config = replace(self.config, engine=engine)
         chosen, note = choose_engine(config)
         self.threads = use_threads(config.threads, chosen, config.workers)
-        self.learner = switched(self.learner, chosen)
+        with fitting(config):
+            self.learner = switched(self.learner, chosen)
         self.learner.config = self.config = config
         self.engine, self._engine_note = chosen, note
         if self.keeper:
@@ -291,7 +294,8 @@ class Session:
         elif self.step > config.update_after:
             self.due += sum(length for _, _, length in played.ended) * config.updates_per_step
         while self.learner.updates + 1 <= self.due + 1e-9:
-            self.means.add(self.learner.learn(self.replay_chance, self.smoothing_chance))
+            means = self.learner.learn(self.replay_chance, self.smoothing_chance)
+            self.means.add(means, self.learner.updates % config.policy_delay == 0)
 
     def _due(self, before: int, goal: int) -> bool:
         """Whether there is anything to report but ended episodes."""
@@ -407,18 +411,25 @@ class Session:
 
 def make_learner(engine: str, config: Config, observation_size: int, action_size: int) -> Learner:
     seed = int(seeding.sequence(config.seed, "weights").generate_state(1, np.uint64)[0] >> 1)
-    try:
+    with fitting(config):
         learner = ENGINES[engine](observation_size, action_size, config, seed)
-        if config.compile:
-            for network in (learner.actor, learner.actor_target, learner.critics, learner.critic_targets):
-                network.compile()
-        return learner
+    if config.compile:
+        for network in (learner.actor, learner.actor_target, learner.critics, learner.critic_targets):
+            network.compile()
+    return learner
+
+
+@contextlib.contextmanager
+def fitting(config: Config) -> Iterator[None]:
+    """What does not fit in memory is the config's fault."""
+    try:
+        yield
     except (MemoryError, RuntimeError) as problem:
         if "alloc" not in str(problem):
             raise
         raise ConfigError(
-            f"buffer_size and hidden must fit in memory; {config.buffer_size:,} transitions with layers of "
-            f"{','.join(map(str, config.hidden))} do not."
+            f"buffer_size, batch_size and hidden must fit in memory; {config.buffer_size:,} transitions with layers of "
+            f"{','.join(map(str, config.hidden))} and batches of {config.batch_size:,} do not."
         ) from problem
 
 
@@ -452,11 +463,15 @@ def use_threads(threads: int, engine: str = "torch", workers: int = 0) -> int:
     in processes of their own. PyTorch always leaves one: two threads with one busy core are far slower than one alone.
     """
     if threads == 0:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        free = cores if engine == "native" and not workers else cores - 1
+        free = cores() if engine == "native" and not workers else cores() - 1
         threads = max(1, min(4, free))
     torch.set_num_threads(threads)
     return threads
+
+
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def check_device(device: str) -> None:

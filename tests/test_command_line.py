@@ -161,6 +161,13 @@ def test_an_environment_in_a_module_beside_the_user_is_found(tmp_path):
     assert "without noise" in td3("evaluate", "r", "--trust", cwd=tmp_path).stderr
 
 
+def test_a_flag_that_is_true_or_false_takes_no_word():
+    chosen = cli.understand(["train", "--compile", "Pendulum-v1"])
+    assert (chosen.set_compile, chosen.env) == (True, "Pendulum-v1")
+    assert cli.understand(["train", "--no-compile"]).set_compile is False
+    assert cli.understand(["train"]).set_compile is None
+
+
 def test_selftest_tells_the_largest_error_of_each_engine(capsys):
     assert cli.main(["selftest", "--json"]) == 0
     results = json.loads(capsys.readouterr().out)

@@ -37,6 +37,15 @@ def test_the_fifteen_numbers_stand_in_code_tests_and_documents_in_the_same_order
     assert in_code == in_tests == in_document == list(range(1, 16))
 
 
+def test_the_native_engine_tells_the_same_steps_in_the_same_words():
+    native = (ROOT / "td3/learner/native/source/update.inl").read_text()
+    steps = re.findall(r"// (\d+) · ([^:;.\n]+)", native)
+    assert [int(number) for number, _ in steps] == list(range(5, 16))
+    titles = dict(re.findall(r"# (\d+) · (?:Delayed: )?([^:;.\n]+)", PAGE))
+    for number, words in steps:
+        assert words.strip().lower() == titles[number].strip().lower()
+
+
 def test_the_documents_titles_are_the_pictures_titles():
     pictures = script(ROOT / "docs/pictures.py")
     titles = re.findall(r"^## \d+ · (.+)$", STEPS_PAGE, re.MULTILINE)

@@ -1,9 +1,11 @@
 """The native engine against the page: the same gradients, the same updates, the same bytes on any number of threads."""
 
+import copy
 import gc
 import inspect
 import itertools
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -82,11 +84,13 @@ def filled(learner, rows=300, seed=0):
     return learner
 
 
-@pytest.fixture(params=["best", "portable"])
+KERNELS = [name.decode() for name in itertools.takewhile(bool, map(library.library().td3_kernels, range(9)))]
+
+
+@pytest.fixture(params=KERNELS)
 def _kernels(request, monkeypatch):
-    """Whatever this processor can do best, and what every processor can do."""
-    if request.param == "portable":
-        monkeypatch.setenv(library.FORCE, "portable")
+    """All this processor can run."""
+    monkeypatch.setenv(library.FORCE, request.param)
 
 
 @pytest.mark.usefixtures("_kernels")
@@ -201,9 +205,10 @@ def test_what_others_write_to_the_networks_is_noticed():
         for name in TENSORS:
             getattr(one, name).load_state_dict(getattr(third, name).state_dict())
         one.update(*given)
-    learner.critics_optimizer.load_state_dict(other.critics_optimizer.state_dict())  # other tensors from now on
-    learner.update(*given)
-    other.update(*given)
+    for seed in range(1, 4):  # other tensors each time, with other moments in them
+        learner.critics_optimizer.load_state_dict(copy.deepcopy(other.critics_optimizer.state_dict()))
+        learner.update(*some_batch(3, 2, 4, seed=seed))
+        other.update(*some_batch(3, 2, 4, seed=seed))
     ours, theirs = ([p.detach() for p in one.critics.parameters()] for one in (learner, other))
     assert largest_difference(ours, theirs) < 1e-5
 
@@ -352,5 +357,64 @@ def test_an_engine_of_impossible_size_is_refused():
 
 
 def test_names_of_kernels_are_told_best_first():
-    names = list(itertools.takewhile(bool, (library.library().td3_kernels(i) for i in range(9))))
-    assert names[-1] == b"portable" and library.kernels() == names[0].decode()
+    assert KERNELS[-1] == "portable" and library.kernels() == KERNELS[0]
+
+
+def test_native_may_take_over_before_the_actor_ever_moved():
+    config = Config(env="none", hidden=(8,), batch_size=4, buffer_size=1, policy_delay=3)
+    page, other = Learner(3, 2, config, 0), Learner(3, 2, config, 0)
+    for seed in range(2):
+        page.update(*some_batch(3, 2, 4, seed=seed))
+        other.update(*some_batch(3, 2, 4, seed=seed))
+    assert not other.actor_optimizer.state
+    native = switched(other, "native")
+    for seed in range(2, 6):
+        page.update(*some_batch(3, 2, 4, seed=seed))
+        native.update(*some_batch(3, 2, 4, seed=seed))
+    assert largest_difference(parameters(native), parameters(page)) < 1e-5
+    assert not set(vars(switched(native, "torch"))) & set(NativeLearner.OWN)  # nothing native stays behind
+
+
+def test_a_batch_of_another_size_between_two_updates_changes_nothing_else():
+    config = Config(env="none", hidden=(8,), batch_size=16, buffer_size=50)
+    native, page = (filled(kind(4, 2, config, 0), 50) for kind in (NativeLearner, Learner))
+    for size in (5, 40):
+        chances = [[np.random.default_rng(5), np.random.default_rng(6)] for _ in range(2)]
+        native.update(*some_batch(4, 2, size)), page.update(*some_batch(4, 2, size))
+        ours, theirs = native.learn(*chances[0]), page.learn(*chances[1])
+        assert ours.tolist() == pytest.approx(theirs.tolist(), rel=1e-5, nan_ok=True)
+
+
+def test_a_batch_the_library_could_not_read_is_not_handed_to_it():
+    learner = NativeLearner(3, 2, Config(env="none", hidden=(8,), batch_size=4, buffer_size=1), 0)
+    batch, noise = some_batch(3, 2, 4)
+    for wrong in ((Batch(*(one.double() for one in batch)), noise), (batch, noise[:1]), (batch, noise.double())):
+        with pytest.raises(AssertionError):
+            learner.update(*wrong)
+    assert learner.updates == 0
+
+
+def test_policies_and_learners_can_be_copied_and_pickled():
+    policy, seen = NativePolicy(some_actor()), np.ones((2, 5), np.float32)
+    for other in (copy.deepcopy(policy), pickle.loads(pickle.dumps(policy))):
+        assert (other(seen) == policy(seen)).all()
+    learner = NativeLearner(5, 3, Config(env="none", hidden=(8,), batch_size=4, buffer_size=1), 0)
+    learner.update(*some_batch(5, 3, 4))
+    twin = copy.deepcopy(learner)
+    twin.update(*some_batch(5, 3, 4, seed=1))
+    assert twin.updates == 2 and learner.updates == 1
+    assert (twin.act(seen) != learner.act(seen)).any()
+
+
+def test_an_agent_held_follows_its_session_through_a_switch():
+    short = td3.TD3("Pendulum-v1", hidden=(8,), batch_size=8, warmup_steps=20).learn(30)
+    agent, seen = short.agent, np.float32([1, 0, 0])
+    short.use_engine("torch").learn(20)
+    assert agent.act(seen) == pytest.approx(short.predict(seen)[0]) and short.config.engine == "torch"
+
+
+def test_a_native_run_can_be_played_where_there_is_no_native_engine(tmp_path, monkeypatch):
+    list(td3.train(Config(env="Pendulum-v1", steps=20, hidden=(8,), eval_every=0, engine="native"), tmp_path / "run"))
+    here = td3.load(tmp_path / "run").act([1.0, 0.0, 0.0])
+    monkeypatch.setenv(library.FORCE, "mmx")
+    assert td3.load(tmp_path / "run").act([1.0, 0.0, 0.0]) == pytest.approx(here, abs=1e-6)

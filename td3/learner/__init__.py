@@ -5,6 +5,8 @@ performer, `native`, stands beside the page on the same parameter memory; `td3 s
 retelling, and one can go on where the other stopped.
 """
 
+from typing import Any
+
 from td3.collection import Policy
 from td3.config import Config
 from td3.errors import ConfigError
@@ -52,15 +54,16 @@ def described(engine: str) -> str:
 def switched(learner: Learner, engine: str) -> Learner:
     """The same learner performed by another engine; no number is copied or changed."""
     other = ENGINES[engine].__new__(ENGINES[engine])
-    vars(other).update(vars(learner))
+    state: dict[str, Any] = {name: value for name, value in vars(learner).items() if name not in NativeLearner.OWN}
+    vars(other).update(state)
     if isinstance(other, NativeLearner):
         other.prepare()
     return other
 
 
 def policy_of(actor: Actor, config: Config) -> Policy:
-    """The actor's forward pass, by the engine the config asks for."""
-    return NativePolicy(actor) if choose_engine(config)[0] == "native" else actor.play
+    """The actor's forward pass, by the engine the config asks for if it is here, else by the other: both act alike."""
+    return actor.play if config.engine == "torch" or why_not_native(config) else NativePolicy(actor)
 
 
 __all__ = ["ENGINES", "Learner", "choose_engine", "described", "policy_of", "switched", "why_not_native"]

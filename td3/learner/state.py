@@ -56,6 +56,7 @@ def put_optimizers(learner: Learner, tensors: Mapping[str, Tensor]) -> None:
 def fits(state: Mapping[int, Mapping[str, Tensor]], parameters: list[Tensor]) -> bool:
     return set(state) == set(range(len(parameters))) and all(
         set(state[place]) == {"step", "exp_avg", "exp_avg_sq"}
+        and state[place]["step"].shape == ()
         and state[place]["exp_avg"].shape == state[place]["exp_avg_sq"].shape == parameter.shape
         for place, parameter in enumerate(parameters)
     )

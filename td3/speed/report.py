@@ -49,7 +49,7 @@ def sections(run: dict[str, Any]) -> Iterator[list[str]]:
 
 
 def growth_tables(run: dict[str, Any], threads: str) -> Iterator[list[str]]:
-    growth = run["growth"]
+    growth, peak = run["growth"], run["peak_gflops"]
     for name in ("batch", "width"):
         points = growth[name]
         yield [
@@ -57,7 +57,11 @@ def growth_tables(run: dict[str, Any], threads: str) -> Iterator[list[str]]:
             "",
             *head([name, *points]),
             row(["updates/s", *(f"{point['best']:,.0f}" for point in points.values())]),
-            row(["of peak", *(f"{point['gflops'] / run['peak_gflops']:.2f}" for point in points.values())]),
+            *(
+                []
+                if math.isnan(peak)
+                else [row(["of peak", *(f"{one['gflops'] / peak:.2f}" for one in points.values())])]
+            ),
         ]
     for name, unit in (("environments", "steps/s"), ("memory", "updates/s")):
         points = growth[name]

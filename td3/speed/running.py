@@ -1,7 +1,6 @@
 """The whole benchmark: a fresh process for each number of threads, one after the other."""
 
 import json
-import os
 import platform
 import subprocess
 import sys
@@ -23,7 +22,3 @@ def bench(threads: list[int], **plan: Any) -> dict[str, Any]:
             raise BenchFailed(f"The measurement with {count} threads ended with code {done.returncode}.")
         runs.append(json.loads(done.stdout))
     return {"machine": f"{platform.system()} {platform.machine()}", "runs": runs}
-
-
-def all_threads() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

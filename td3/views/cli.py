@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from td3.config import PRESETS, SETTINGS, Config, checked, parse, type_words
 from td3.errors import ConfigError, SpaceError, TD3Error, did_you_mean
+from td3.speed.cases import CASES, SECTIONS
 from td3.version import VERSION
 from td3.views.speaking import Interrupted, answer, answers_only, say
 
@@ -90,9 +91,11 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
     settings = train.add_argument_group("settings (a task or preset may choose another default)")
     for name in SETTINGS:
         if name != "env":
-            # a flag that is only true or false needs no word behind it
-            alone: dict[str, Any] = {"nargs": "?", "const": "true"} if SETTINGS[name].default is False else {}
-            settings.add_argument(flag(name), dest=f"set_{name}", metavar=metavar(name), help=help_of(name), **alone)
+            if isinstance(SETTINGS[name].default, bool):
+                either = argparse.BooleanOptionalAction
+                settings.add_argument(flag(name), dest=f"set_{name}", action=either, help=help_of(name))
+            else:
+                settings.add_argument(flag(name), dest=f"set_{name}", metavar=metavar(name), help=help_of(name))
 
     resume = command("resume", run_resume, "Go on with a run that was stopped or killed, as if it never had been.")
     resume.add_argument("run", metavar="RUN", help="the run's folder")
@@ -118,8 +121,8 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
 
     bench = command("bench", run_bench, "Measure speed, side by side with the peers that are installed.")
     bench.add_argument("--threads", metavar="N,N", help="numbers of threads (default: 1 and every core)")
-    bench.add_argument("--sections", metavar="A,B", help="of updates, steps, acting, growth (default: all)")
-    bench.add_argument("--cases", metavar="A,B", help="of small, author, paper, large, wide (default: all)")
+    bench.add_argument("--sections", metavar="A,B", help=f"of {', '.join(SECTIONS)} (default: all)")
+    bench.add_argument("--cases", metavar="A,B", help=f"of {', '.join(CASES)} (default: all)")
     bench.add_argument("--rounds", metavar="N", default="10", help="interleaved rounds (default: 10)")
     bench.add_argument("--picture", metavar="FILE", help="draw a picture too, as .png or .svg")
     return parser, commands
@@ -138,7 +141,7 @@ def metavar(name: str) -> str:
     known = SETTINGS[name]
     if known.choices:
         return "|".join(known.choices)
-    return {"hidden": "N,N", "compile": "true|false"}.get(name, "X" if type_words(name) == "a number" else "N")
+    return {"hidden": "N,N"}.get(name, "X" if type_words(name) == "a number" else "N")
 
 
 def help_of(name: str) -> str:
@@ -154,7 +157,9 @@ def help_of(name: str) -> str:
 
 def run_train(chosen: argparse.Namespace) -> int:
     given = {name: getattr(chosen, f"set_{name}") for name in SETTINGS if name != "env"}
-    values = {name: parse(name, text) for name, text in given.items() if text is not None}
+    values: dict[str, Any] = {
+        name: text if isinstance(text, bool) else parse(name, text) for name, text in given.items() if text is not None
+    }
     if chosen.env is not None:
         values["env"] = chosen.env
     config = Config(**values)
@@ -240,9 +245,12 @@ def run_check(chosen: argparse.Namespace) -> int:
 
 
 def run_selftest(chosen: argparse.Namespace) -> int:
+    from td3.learner import why_not_native
     from td3.learner.selftest import selftest
 
     results = []
+    if why := why_not_native(Config()):
+        say(f"–    native: not compared, for {why}.")
     for result in selftest():
         results.append(result)
         if not chosen.json:
@@ -256,18 +264,20 @@ def run_selftest(chosen: argparse.Namespace) -> int:
 
 
 def run_bench(chosen: argparse.Namespace) -> int:
-    from td3.speed.cases import CASES, SECTIONS
     from td3.speed.report import draw, tables
-    from td3.speed.running import all_threads, bench
+    from td3.speed.running import bench
+    from td3.training import cores
 
-    cores = all_threads()
-    threads = [whole_number("--threads", one, at_least=1) for one in words_of(chosen.threads)] or [1, cores]
-    if max(threads) > cores:
-        raise ConfigError(f"--threads must be at most {cores}, the cores there are; got {max(threads)}.")
+    most = cores()
+    threads = [whole_number("--threads", one, at_least=1) for one in words_of(chosen.threads)] or [1, most]
+    if max(threads) > most:
+        raise ConfigError(f"--threads must be at most {most}, the cores there are; got {max(threads)}.")
     sections, cases = among("--sections", chosen.sections, SECTIONS), among("--cases", chosen.cases, CASES)
     rounds = whole_number("--rounds", chosen.rounds, at_least=1)
     if chosen.picture:
         needs("matplotlib", "plot")
+        if Path(chosen.picture).suffix not in (".png", ".svg") or not Path(chosen.picture).absolute().parent.is_dir():
+            raise ConfigError(f"--picture must be a .png or .svg in a folder that exists; got {chosen.picture!r}.")
     result = bench(sorted(set(threads)), sections=sections, cases=cases, rounds=rounds, seconds=0.25)
     if chosen.picture:
         draw(result, Path(chosen.picture))

@@ -18,7 +18,13 @@ from td3.types import MEANS, Batch, Float32s, Update
 
 
 class NativeLearner(Learner):
-    """Learns as its parent does, faster. Parameters, Adam's memory and the replay memory stay where they are."""
+    """Learns as its parent does, faster. Parameters, Adam's memory and the replay memory stay where they are.
+
+    Whoever writes to the networks in place, or loads the optimisers, is noticed; PyTorch's fused Adam leaves no trace,
+    so a learner that changes its engine is made anew (`switched`).
+    """
+
+    OWN = ("engine", "_settings", "_columns", "_watched", "_first", "_rows", "_seen", "_seen_actor", "_states")
 
     def __init__(self, observation_size: int, action_size: int, config: Config, seed: int) -> None:
         super().__init__(observation_size, action_size, config, seed)
@@ -31,8 +37,16 @@ class NativeLearner(Learner):
         self._columns = library.Memory(*map(address, self.memory.columns))
         networks = (self.actor, self.actor_target, self.critics, self.critic_targets)
         self._watched = [tensor for network in networks for tensor in network.parameters()]
-        self._watched_actor = list(self.actor.parameters())
+        self._first = [next(network.parameters()) for network in networks]  # a network moves as a whole
         self._make(config.batch_size)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what belongs to this process."""
+        return {name: value for name, value in vars(self).items() if name not in self.OWN}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.prepare()
 
     def learn(self, replay: np.random.Generator, smoothing: np.random.Generator) -> Tensor:
         """As on the page, but the rows are gathered by the library, from the memory's own arrays."""
@@ -40,11 +54,12 @@ class NativeLearner(Learner):
         return self._perform(self._columns, picked, noise, None)
 
     def update(self, batch: Batch, noise: Tensor) -> Update:
+        rows, actions = batch.action.shape
+        assert all(one.dtype == torch.float32 for one in (*batch, noise))  # the library believes what it is told
+        assert all(len(one) == rows for one in batch)
+        assert noise.shape == batch.action.shape
         *columns, terminated = (column.contiguous().numpy() for column in batch)
         columns.append(terminated.astype(np.bool_))
-        rows, actions = batch.action.shape
-        if rows != self._rows:
-            self._make(rows)
         told = torch.empty(rows * (actions + 5))
         memory = library.Memory(*map(address, columns))
         means = self._perform(memory, np.arange(rows), noise.contiguous(), told.data_ptr()).float()
@@ -54,14 +69,16 @@ class NativeLearner(Learner):
         return Update(next_action, next_q1, next_q2, target, q1, q2, means[0], actor_loss)
 
     def act(self, observations: Float32s) -> Float32s:
-        if self._seen_actor != [tensor._version for tensor in self._watched_actor]:
+        if self._seen_actor != versions(self._watched[: len(self._seen_actor)]):
             self._look()
         return self.engine.act(observations)
 
     def _perform(self, memory: library.Memory, picked: Any, noise: Tensor, told: int | None) -> Tensor:
-        if not self.critics_optimizer.state:
-            remember(self.actor_optimizer)
-            remember(self.critics_optimizer)
+        if len(picked) != self._rows:
+            self._make(len(picked))
+        for optimizer in (self.actor_optimizer, self.critics_optimizer):
+            if not optimizer.state:
+                remember(optimizer)
         self._look()
         self.updates += 1
         means = torch.empty(len(MEANS), dtype=torch.float64)
@@ -83,19 +100,23 @@ class NativeLearner(Learner):
         self.engine = Engine(observations, actions, self.config.hidden, rows, torch.get_num_threads())
         self._rows = rows
         self._seen: list[int] = []
-        self._seen_actor: list[int] = []
+        self._seen_actor = [-1]  # looks at once
+        self._states: list[Any] = []
 
     def _look(self) -> None:
-        """The library is told where all tensors are, again whenever someone else has written to them."""
-        optimizers = self.actor_optimizer, self.critics_optimizer
-        seen = [tensor._version for tensor in self._watched]
-        seen += [number for optimizer in optimizers for number in (id(optimizer.state), len(optimizer.state))]
-        if seen != self._seen:
-            actor, critics = optimizers
-            self.engine.bind(
-                described(self.actor, self.actor_target, actor), described(self.critics, self.critic_targets, critics)
-            )
-            self._seen, self._seen_actor = seen, [tensor._version for tensor in self._watched_actor]
+        """The library is told where all tensors are, again whenever someone else has written to or moved them."""
+        states = [self.actor_optimizer.state, self.critics_optimizer.state]
+        seen = versions(self._watched)
+        seen += [tensor.data_ptr() for tensor in self._first]
+        seen += [len(state) for state in states]
+        if seen == self._seen and all(now is then for now, then in zip(states, self._states, strict=True)):
+            return
+        self.engine.bind(
+            described(self.actor, self.actor_target, self.actor_optimizer),
+            described(self.critics, self.critic_targets, self.critics_optimizer),
+        )
+        self._seen, self._states = seen, states
+        self._seen_actor = seen[: len(list(self.actor.parameters()))]
 
 
 class NativePolicy:
@@ -109,11 +130,14 @@ class NativePolicy:
         self._seen: list[int] = []
 
     def __call__(self, observations: Float32s) -> Float32s:
-        seen = [tensor._version for tensor in self._watched]
+        seen = versions(self._watched)
         if seen != self._seen:
             self._engine.bind(described(self._actor))
             self._seen = seen
         return self._engine.act(observations)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return NativePolicy, (self._actor,)
 
 
 class Engine:
@@ -138,7 +162,8 @@ class Engine:
         rows = len(observations)
         assert observations.shape == (rows, self.observations), observations.shape
         actions = np.empty((rows, self.actions), np.float32)
-        self.functions.td3_act(self.handle, address(observations), rows, address(actions))
+        if not self.functions.td3_act(self.handle, address(observations), rows, address(actions)):
+            raise MemoryError(f"acting on {rows} rows needs more memory than there is")
         return actions
 
 
@@ -155,6 +180,14 @@ def described(
         pointers = (state[name].data_ptr() if state else 0 for name in ("exp_avg", "exp_avg_sq", "step"))
         found.append(library.Tensor(value.data_ptr(), *pointers, targets[place].data_ptr() if targets else 0))
     return found
+
+
+def versions(tensors: Sequence[Tensor]) -> list[int]:
+    """How often each was written to; tensors of `torch.inference_mode` do not count it."""
+    try:
+        return [tensor._version for tensor in tensors]
+    except RuntimeError:
+        return [0 if tensor.is_inference() else tensor._version for tensor in tensors]
 
 
 def remember(optimizer: Adam) -> None:

@@ -3,6 +3,7 @@
 import ctypes
 import functools
 import os
+import sysconfig
 from ctypes import POINTER, Structure, c_char_p, c_double, c_int64, c_void_p
 from pathlib import Path
 from typing import Any
@@ -43,16 +44,16 @@ class Settings(Structure):
 @functools.cache
 def library() -> Any:
     """The library's functions; calling one releases Python's lock."""
-    found = sorted(path for end in ("so", "dylib", "pyd") for path in FOLDER.glob(f"_engine*.{end}"))
-    if not found:
-        raise Missing("it was not built when td3 was installed: install a C++ compiler, then td3 again")
+    path = FOLDER / f"_engine{sysconfig.get_config_var('EXT_SUFFIX')}"
+    if not path.exists():
+        raise Missing("it could not be built when td3 was installed: install a C++ compiler, then td3 again")
     try:
-        functions = ctypes.CDLL(str(found[0]))
+        functions = ctypes.CDLL(str(path))
         functions.td3_interface.restype = c_int64
         if functions.td3_interface() != INTERFACE:
-            raise Missing(f"{found[0].name} was built for another version of td3")
+            raise Missing(f"{path.name} was built for another version of td3")
     except (OSError, AttributeError) as problem:
-        raise Missing(f"{found[0].name} cannot be loaded: {problem}") from None
+        raise Missing(f"{path.name} cannot be loaded: {problem}") from None
     signatures: dict[str, tuple[Any, list[Any]]] = {
         "td3_kernels": (c_char_p, [c_int64]),
         "td3_new": (c_void_p, [c_char_p, POINTER(Shape), c_int64, c_int64]),
@@ -60,7 +61,7 @@ def library() -> Any:
         "td3_bind": (None, [c_void_p, POINTER(Tensor), POINTER(Tensor)]),
         "td3_refresh": (None, [c_void_p]),
         "td3_update": (None, [*[c_void_p] * 5, c_int64, c_void_p, c_void_p]),
-        "td3_act": (None, [c_void_p, c_void_p, c_int64, c_void_p]),
+        "td3_act": (c_int64, [c_void_p, c_void_p, c_int64, c_void_p]),
         "td3_peak": (c_double, [c_char_p, c_int64, c_double]),
     }
     for name, (result, arguments) in signatures.items():

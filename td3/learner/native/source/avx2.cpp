@@ -5,6 +5,7 @@
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
 #else
+#pragma GCC push_options
 #pragma GCC target("avx2,fma")
 #endif
 
@@ -18,6 +19,8 @@ constexpr int WIDTH = 8, ROWS = 6, VECTORS = 2;
 
 #if defined(__clang__)
 #pragma clang attribute pop
+#else
+#pragma GCC pop_options
 #endif
 
 namespace td3 {

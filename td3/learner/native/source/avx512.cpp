@@ -3,9 +3,10 @@
 
 #if defined(__x86_64__)
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,fma"))), apply_to = function)
 #else
-#pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma")
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,fma")
 #endif
 
 namespace td3::avx512 {
@@ -18,6 +19,8 @@ constexpr int WIDTH = 16, ROWS = 12, VECTORS = 2;
 
 #if defined(__clang__)
 #pragma clang attribute pop
+#else
+#pragma GCC pop_options
 #endif
 
 namespace td3 {

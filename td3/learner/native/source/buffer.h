@@ -1,6 +1,8 @@
 // Memory for numbers: aligned to cache lines, zero at first, gone with its owner.
 #pragma once
 
+#include <stdlib.h>
+
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -14,9 +16,9 @@ class Buffer {
     Buffer() = default;
     explicit Buffer(std::size_t count) {
         const std::size_t bytes = (count * sizeof(float) + 63) / 64 * 64;
-        data_ = static_cast<float*>(std::aligned_alloc(64, bytes));
-        if (!data_) throw std::bad_alloc();
-        std::memset(data_, 0, bytes);
+        void* memory = nullptr;
+        if (posix_memalign(&memory, 64, bytes) != 0) throw std::bad_alloc();
+        data_ = static_cast<float*>(std::memset(memory, 0, bytes));
     }
     Buffer(Buffer&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
     Buffer& operator=(Buffer&& other) noexcept {

@@ -10,9 +10,16 @@
 #include <cstring>
 #include <initializer_list>
 #include <memory>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "buffer.h"
 #include "kernels.h"
 #include "team.h"
+
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define TD3_SHUFFLES  // Clang, and GCC from 12 on
+#endif
+#endif

@@ -44,7 +44,7 @@ Td3Engine* td3_new(const char* name, const Td3Shape* shape, int64_t rows, int64_
     if (!kernels) return nullptr;
     try {
         return new Td3Engine{kernels->make(*shape, rows, static_cast<int>(threads))};
-    } catch (const std::exception&) {  // there is no memory for it
+    } catch (const std::exception&) {  // it is too large
         return nullptr;
     }
 }
@@ -63,9 +63,14 @@ void td3_update(Td3Engine* engine, const Td3Settings* settings, const Td3Memory*
     engine->performer->update(*settings, *memory, picked, noise, delayed != 0, means, told);
 }
 
-void td3_act(Td3Engine* engine, const float* observations, int64_t rows, float* actions) {
+int64_t td3_act(Td3Engine* engine, const float* observations, int64_t rows, float* actions) {
     const td3::FlushDenormals flush;
-    engine->performer->act(observations, rows, actions);
+    try {
+        engine->performer->act(observations, rows, actions);
+        return 1;
+    } catch (const std::exception&) {  // there is no room for the layers' outputs
+        return 0;
+    }
 }
 
 double td3_peak(const char* name, int64_t threads, double seconds) {
@@ -86,7 +91,11 @@ double td3_peak(const char* name, int64_t threads, double seconds) {
         rates[thread] = operations / passed;
     };
     std::vector<std::thread> others;
-    for (size_t thread = 1; thread < rates.size(); ++thread) others.emplace_back(measure, thread);
+    try {
+        for (size_t thread = 1; thread < rates.size(); ++thread) others.emplace_back(measure, thread);
+    } catch (const std::exception&) {  // the system gives no more threads: what there are is measured
+        ready.fetch_add(threads - 1 - static_cast<int64_t>(others.size()));
+    }
     measure(0);
     for (auto& other : others) other.join();
     double total = 0;

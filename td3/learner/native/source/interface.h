@@ -2,18 +2,14 @@
  *
  * An engine holds no parameters of its own. It reads and writes the tensors it is bound to, in the layout PyTorch
  * keeps them, and beside them only scratch memory and copies of the weights in the order its kernels like to read.
- * Results do not depend on the number of threads: every number is one chain of multiply-adds in one fixed order.
+ * Results do not depend on the number of threads: every number is a sum in one fixed order.
  */
 #ifndef TD3_NATIVE_INTERFACE_H
 #define TD3_NATIVE_INTERFACE_H
 
 #include <stdint.h>
 
-#if defined(_WIN32)
-#define TD3_PUBLIC __declspec(dllexport)
-#else
 #define TD3_PUBLIC __attribute__((visibility("default")))
-#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -50,7 +46,7 @@ TD3_PUBLIC int64_t td3_interface(void);
 /* The names of the kernels this processor can run, best first; NULL after the last. */
 TD3_PUBLIC const char *td3_kernels(int64_t place);
 
-/* NULL where memory does not suffice or no such kernels exist. `rows` 0 makes an engine that only acts. */
+/* NULL where memory does not suffice, or no such kernels exist here. `rows` 0 makes an engine that only acts. */
 TD3_PUBLIC Td3Engine *td3_new(const char *kernels, const Td3Shape *shape, int64_t rows, int64_t threads);
 TD3_PUBLIC void td3_free(Td3Engine *engine);
 
@@ -67,8 +63,8 @@ TD3_PUBLIC void td3_refresh(Td3Engine *engine);
 TD3_PUBLIC void td3_update(Td3Engine *engine, const Td3Settings *settings, const Td3Memory *memory,
                            const int64_t *picked, const float *noise, int64_t delayed, double *means, float *told);
 
-/* The actor's actions for `rows` observations; may be called by several threads at once. */
-TD3_PUBLIC void td3_act(Td3Engine *engine, const float *observations, int64_t rows, float *actions);
+/* The actor's actions for `rows` observations; may be called by several threads at once. 0 where memory is short. */
+TD3_PUBLIC int64_t td3_act(Td3Engine *engine, const float *observations, int64_t rows, float *actions);
 
 /* Billions of floating-point operations per second that `threads` cores reach when they only multiply and add. */
 TD3_PUBLIC double td3_peak(const char *kernels, int64_t threads, double seconds);

@@ -1,6 +1,6 @@
 // The matrix product, C = ending(start + A · B): one kernel for the way forward, the way back and the gradients.
 //
-// A tile of ROWS × 2 vectors of C stays in registers while A's numbers are broadcast against B's lines. B is read in
+// A tile of ROWS × VECTORS vectors of C stays in registers while A's numbers are broadcast against B's lines. B is read in
 // panels of 16 columns, which lie in memory line by line (packed weights) or as columns of a matrix (activations); a
 // panel stays in the first cache while the tiles of one strip of columns pass by. Each number of C is one chain of
 // multiply-adds along the depth, wherever its tile lies and however the rows are split.

@@ -2,6 +2,7 @@
 #include "team.h"
 
 #include <algorithm>
+#include <exception>
 
 #if defined(__linux__)
 #include <pthread.h>
@@ -18,7 +19,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kIdleSpin = std::chrono::microseconds(100);   // about the way from one update to the next
 constexpr auto kLeastWait = std::chrono::microseconds(200);  // before the caller thinks a helper has lost its core
-constexpr int kMostAlone = 1024;
 
 constexpr uint64_t kLow = 0xffff;
 
@@ -49,7 +49,7 @@ void Team::run(Work& work, const std::vector<int>& phases) {
         for (int task = 0; task < count; ++task) work.perform(task, 0);
         return;
     }
-    if (helpers_.empty()) hire();
+    if (!hired_) hire();
     keep_off_my_core();
     work_ = &work;
     phases_ = &phases;
@@ -59,23 +59,24 @@ void Team::run(Work& work, const std::vector<int>& phases) {
         std::lock_guard<std::mutex> lock(door_);
         rung_.notify_all();
     }
-    const auto longest = take_tasks(0);
-    if (wait_until_done(count, kLeastWait + 2 * longest)) {
-        patience_ = std::max(8, patience_ - 1);
+    Clock::duration longest{0};
+    const bool quick = take_tasks(0, longest);
+    if (wait_until_done(count, kLeastWait + 2 * longest) && quick) {
+        patience_ = std::max(kLeastAlone, patience_ - 1);
     } else {
         alone_ = patience_;
         patience_ = std::min(kMostAlone, 2 * patience_);
     }
 }
 
-// Takes tasks until none is left; tells how long the longest took.
-Team::Clock::duration Team::take_tasks(int thread) {
-    Clock::duration longest{0};
+// Takes tasks until none is left; tells whether no wait was long, and how long the longest task took.
+bool Team::take_tasks(int thread, Clock::duration& longest) {
+    bool quick = true;
     for (;;) {
         const uint64_t taken = next_.fetch_add(1);
         const int task = index_of(taken);
-        if (task >= count_of(taken)) return longest;
-        wait_until_done(tasks_before(task), kLeastWait + 2 * longest);
+        if (task >= count_of(taken)) return quick;
+        quick = wait_until_done(tasks_before(task), kLeastWait + 2 * longest) && quick;
         const auto began = Clock::now();
         work_->perform(task, thread);
         longest = std::max(longest, Clock::now() - began);
@@ -120,12 +121,18 @@ void Team::help(int thread) {
         }
         if (over_.load()) return;
         seen = run_of(next_.load());
-        take_tasks(thread);
+        Clock::duration longest{0};
+        take_tasks(thread, longest);
     }
 }
 
+// As many as the system gives: with fewer, or none, the work is done all the same.
 void Team::hire() {
-    for (int thread = 1; thread < threads_; ++thread) helpers_.emplace_back([this, thread] { help(thread); });
+    hired_ = true;
+    try {
+        for (int thread = 1; thread < threads_; ++thread) helpers_.emplace_back([this, thread] { help(thread); });
+    } catch (const std::exception&) {
+    }
 }
 
 Team::~Team() {

@@ -39,9 +39,10 @@ class Team {
 
   private:
     using Clock = std::chrono::steady_clock;
+    static constexpr int kLeastAlone = 8, kMostAlone = 1024;
 
     void help(int thread);
-    Clock::duration take_tasks(int thread);
+    bool take_tasks(int thread, Clock::duration& longest);
     bool wait_until_done(int count, Clock::duration spin);
     int tasks_before(int task) const;
     void hire();
@@ -50,7 +51,8 @@ class Team {
     const int threads_;
     std::vector<std::thread> helpers_;
     int avoided_core_ = -1;         // where the caller was last seen
-    int alone_ = 0, patience_ = 8;  // runs still to be done alone, and how many it will be the next time
+    bool hired_ = false;
+    int alone_ = 0, patience_ = kLeastAlone;  // runs still to be done alone, and how many it will be the next time
 
     Work* work_ = nullptr;
     const std::vector<int>* phases_ = nullptr;

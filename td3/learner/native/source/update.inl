@@ -180,12 +180,15 @@ class Engine final : public Performer, Work {
 
         // 10 · Both critics judge the remembered (s, a).
         // 11 · The loss: both critics' mean squared distance from the target; here its slope in each value.
-        // 12 · Backpropagate, to every layer's outputs.
+        // 12 · Backpropagate; here to every layer's outputs.
         float* q[2] = {told_.q1 + rows.from, told_.q2 + rows.from};
         for (int which = 0; which < 2; ++which) {
             value(which, Whose::own, rows, current_, q[which]);
             float* slope = slopes_[which].back().at(rows.from);
-            for (int i = 0; i < n; ++i) slope[i * slopes_[which].back().row] = (q[which][i] - told_.target[rows.from + i]) * (2.0f / batch_);
+            const ptrdiff_t next_row = slopes_[which].back().row;
+            for (int i = 0; i < n; ++i) {
+                slope[i * next_row] = (q[which][i] - told_.target[rows.from + i]) * (2.0f / batch_);
+            }
             go_back(critics_[which], Hand::critic, rows, traces_[which], slopes_[which]);
         }
     }
@@ -207,7 +210,8 @@ class Engine final : public Performer, Work {
         Product p{};
         p.rows = n, p.columns = actions_, p.depth = first.outputs;
         p.a = slopes.front().at(rows.from), p.a_row = slopes.front().row, p.a_step = 1;
-        p.b = first.weight.across.memory.data(), p.b_step = PANEL, p.b_panel = static_cast<ptrdiff_t>(first.outputs) * PANEL;
+        p.b = first.weight.across.memory.data();
+        p.b_step = PANEL, p.b_panel = static_cast<ptrdiff_t>(first.outputs) * PANEL;
         p.c = out.at(rows.from), p.c_row = out.row;
         multiply(p);
         for (int i = rows.from; i < rows.to; ++i) {
@@ -218,7 +222,9 @@ class Engine final : public Performer, Work {
         go_back(actor_, Hand::actor, rows, actor_trace_, actor_slopes_);
     }
 
-    // ---- B and D · the parameters: Adam (steps 12 and 13), targets (steps 14 and 15) ----
+    // ---- B and D · the parameters: gradient and Adam (steps 12 and 13), and in the same sweep, if delayed: ----
+    // 14 · The actor target moves a little towards the actor.
+    // 15 · The critic targets move a little towards the critics.
 
     void learn(const Task& task, const Sweep& sweep, int thread) {
         learn_rows(*task.parameter, task.from, task.to, batch_, scratch_[thread].data(), sweep);
@@ -304,8 +310,8 @@ class Engine final : public Performer, Work {
                         std::vector<Matrix>& slopes) {
         for (size_t i = network.size() - 1; i > 0; --i) {
             const Layer& layer = network[i];
-            const Packed& packed =
-                hand == Hand::actor || layer.weight.rows == 1 ? layer.weight.direct : layer.weight.across;
+            const bool last = i + 1 == network.size();  // a critic's last weight lies as an actor's: see make_critic
+            const Packed& packed = hand == Hand::actor || last ? layer.weight.direct : layer.weight.across;
             Product p{};
             p.rows = rows.count(), p.columns = layer.inputs, p.depth = layer.outputs;
             p.a = slopes[i].at(rows.from), p.a_row = slopes[i].row, p.a_step = 1;
@@ -454,6 +460,7 @@ class Engine final : public Performer, Work {
         critics_only_ = {pieces, pieces + critics};
         with_actor_ = {pieces, pieces + critics, 2 * pieces + critics,
                        2 * pieces + critics + static_cast<int>(actor_tasks_.size())};
+        if (with_actor_.back() > Team::kMostTasks) throw std::length_error("more tasks than a team can count");
     }
 
     static void gradient_of(Parameter& p, Matrix& a, Matrix& b) {
@@ -469,7 +476,9 @@ class Engine final : public Performer, Work {
 
     static void cut(Layer& layer, std::vector<Task>& tasks) {
         for (Parameter* p : {&layer.weight, &layer.bias}) {
-            for (int from = 0; from < p->rows; from += BLOCK) tasks.push_back({p, from, std::min(p->rows, from + BLOCK)});
+            for (int from = 0; from < p->rows; from += BLOCK) {
+                tasks.push_back({p, from, std::min(p->rows, from + BLOCK)});
+            }
         }
     }
 

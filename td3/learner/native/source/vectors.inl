@@ -48,7 +48,7 @@ static INLINE void store_some(float* to, Vector x, int count) {
 
 // Eight rows of eight become eight columns.
 static INLINE void turn(const float* from, ptrdiff_t from_row, float* to, ptrdiff_t to_row) {
-#if defined(__has_builtin) && __has_builtin(__builtin_shufflevector)
+#if defined(TD3_SHUFFLES)
     typedef float Eight __attribute__((vector_size(32)));
     typedef float Loose __attribute__((vector_size(32), aligned(4), may_alias));
     Eight x[8], pairs[8], fours[8];

@@ -1,0 +1,81 @@
+"""Do both engines learn alike? Trains each with several seeds and draws their curves: `python -m bench.engines`.
+
+Runs that the folder has already are gone on with, so that the campaign can be stopped at any time.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import td3
+from bench.curves import curve
+
+COLOURS = {"native": "#1d4ed8", "torch": "#c2410c"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("env", nargs="?", default="HalfCheetah-v5")
+    parser.add_argument("--steps", type=int, default=100_000)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--runs", type=Path, default=Path("runs/engines"))
+    parser.add_argument("--picture", type=Path)
+    chosen = parser.parse_args()
+    curves = {
+        engine: [measured(chosen.runs / f"{engine}-{seed}", chosen, engine, seed) for seed in range(chosen.seeds)]
+        for engine in COLOURS
+    }
+    steps = next(iter(curves.values()))[0][0]
+    for place in range(len(steps) // 4 - 1, len(steps), max(1, len(steps) // 4)):
+        told = (
+            f"{engine} {' '.join(f'{means[place]:7.0f}' for _, means in found)}  (mean {mean_of(found)[place]:.0f})"
+            for engine, found in curves.items()
+        )
+        print(f"step {steps[place]:>7,}: {'; '.join(told)}")
+    if chosen.picture:
+        draw(curves, chosen)
+
+
+def measured(folder: Path, chosen: argparse.Namespace, engine: str, seed: int) -> tuple[Any, Any]:
+    config = td3.Config(env=chosen.env, steps=chosen.steps, seed=seed, engine=engine)
+    for event in td3.resume(folder) if folder.exists() else td3.train(config, folder):  # a finished one ends at once
+        if isinstance(event, td3.Evaluated):
+            print(f"{folder.name}: step {event.step:,}, return {event.evaluation.mean:.0f}", flush=True)
+    steps, means, _ = curve(folder)
+    return steps, means
+
+
+def mean_of(found: list[tuple[Any, Any]]) -> Any:
+    return np.mean([means for _, means in found], axis=0)
+
+
+def draw(curves: dict[str, list[tuple[Any, Any]]], chosen: argparse.Namespace) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(8, 4.6), dpi=150)
+    for engine, found in curves.items():
+        for steps, means in found:
+            axes.plot(steps, means, color=COLOURS[engine], linewidth=1, alpha=0.45)
+        label = f"{engine}: mean of {len(found)} seeds"
+        axes.plot(found[0][0], mean_of(found), color=COLOURS[engine], linewidth=2.6, label=label)
+    axes.set(
+        xlabel="environment steps",
+        ylabel="return, mean of 10 episodes without noise",
+        title=f"{chosen.env}: both engines, {chosen.seeds} seeds each",
+    )
+    axes.set_xlim(0, chosen.steps)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}k")
+    axes.grid(alpha=0.25)
+    axes.legend(frameon=False, fontsize=9)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.tight_layout()
+    figure.savefig(chosen.picture)
+
+
+if __name__ == "__main__":
+    main()
