@@ -69,7 +69,7 @@ def updates_of(
 def steps_of(found: list[Subject], rounds: int, seconds: float, say: Callable[[str], None]) -> dict[str, Any]:
     case = CASES["author"]
     say(f"steps on {ENV}, one update each, {case.words} …")
-    speeds = interleave({one.name: one.steps(ENV, case) for one in found}, rounds, 2 * seconds)
+    speeds = interleave({one.name: one.steps(ENV, case) for one in found}, rounds, seconds)
     return {"env": ENV, "case": case._asdict(), "speeds": told(speeds), "around": around(case, rounds)}
 
 
@@ -89,7 +89,7 @@ def around(case: Case, rounds: int) -> dict[str, float]:
     session.learner.engine.functions = ClockedLibrary(session.learner.engine.functions, clocks["update"])
     run = ours.playing(session)
     best = {"update": float("inf"), "env": float("inf"), "around": float("inf")}
-    for _ in range(4 * rounds):
+    for _ in range(rounds):
         for clock in clocks.values():
             clock.seconds = 0.0
         began = time.perf_counter()
@@ -140,7 +140,7 @@ def acting(rounds: int) -> dict[str, Any]:
             config = Config(engine=subject.engine)
             agent = Agent(policy_of(actor.requires_grad_(False), config), observation, action, config, 0)
             runs[subject.name] = lambda count, agent=agent: repeat(agent, seen, count)  # type: ignore[misc]
-    return {"case": case._asdict(), "speeds": told(interleave(runs, 4 * rounds, 0.05))}
+    return {"case": case._asdict(), "speeds": told(interleave(runs, rounds, 0.02))}
 
 
 def repeat(agent: Agent, observation: Any, count: int) -> None:

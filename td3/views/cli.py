@@ -123,7 +123,7 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
     bench.add_argument("--threads", metavar="N,N", help="numbers of threads (default: 1 and every core)")
     bench.add_argument("--sections", metavar="A,B", help=f"of {', '.join(SECTIONS)} (default: all)")
     bench.add_argument("--cases", metavar="A,B", help=f"of {', '.join(CASES)} (default: all)")
-    bench.add_argument("--rounds", metavar="N", default="10", help="interleaved rounds (default: 10)")
+    bench.add_argument("--rounds", metavar="N", default="40", help="interleaved rounds (default: 40)")
     bench.add_argument("--picture", metavar="FILE", help="draw a picture too, as .png or .svg")
     return parser, commands
 
@@ -278,7 +278,7 @@ def run_bench(chosen: argparse.Namespace) -> int:
         needs("matplotlib", "plot")
         if Path(chosen.picture).suffix not in (".png", ".svg") or not Path(chosen.picture).absolute().parent.is_dir():
             raise ConfigError(f"--picture must be a .png or .svg in a folder that exists; got {chosen.picture!r}.")
-    result = bench(sorted(set(threads)), sections=sections, cases=cases, rounds=rounds, seconds=0.25)
+    result = bench(sorted(set(threads)), sections=sections, cases=cases, rounds=rounds, seconds=0.1)
     if chosen.picture:
         draw(result, Path(chosen.picture))
     if chosen.json:

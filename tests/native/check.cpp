@@ -1,0 +1,986 @@
+// The library checked from outside, without Python: every kernel against a plain retelling of the update in double
+// precision, and against itself with other numbers of threads, after a fork, and made and freed many times.
+//
+// It prints a line for each check that fails and exits with 1 then. It is meant to run under sanitizers and valgrind
+// (tests/test_native_library.py), so every array it hands out ends where its memory ends.
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+#include <memory>
+#include <random>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "interface.h"
+#include "kernels.h"
+#include "processor.h"
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define UNDER_THREAD_SANITIZER  // Clang
+#endif
+#elif defined(__SANITIZE_THREAD__)
+#define UNDER_THREAD_SANITIZER  // GCC
+#endif
+
+namespace td3 {
+extern const Kernels wide_kernels;
+}
+
+namespace {
+
+// Relative to the largest number of the same kind. A gradient is made of some hundred sums of some hundred products, in
+// floats, and what a network says of some such sums; a step of Adam or of a target is a handful of roundings, for it
+// is retold from the floats it began with. The largest distances seen are a sixth of these.
+constexpr double kGradientTolerance = 5e-5, kForwardTolerance = 5e-6, kStepTolerance = 5e-7;
+
+// Two ways of adding disagree on the sign of a sum this small, against the sum of the sizes: a ReLU is then open in the
+// one and closed in the other, and their gradients have nothing to do with each other.
+constexpr double kTooNear = 1e-6;
+
+int passed = 0, failed = 0;
+
+__attribute__((format(printf, 2, 3))) void check(bool holds, const char* format, ...) {
+    (holds ? passed : failed) += 1;
+    if (holds) return;
+    va_list arguments;
+    va_start(arguments, format);
+    std::vprintf(format, arguments);
+    va_end(arguments);
+    std::printf("\n");
+}
+
+// ---- what an update needs ----
+
+// Floats at an address that suits no vector, ending where their memory ends.
+class Floats {
+  public:
+    explicit Floats(size_t count = 0) : memory_(count + 1) {}
+    size_t size() const { return memory_.size() - 1; }
+    float* data() { return memory_.data() + 1; }
+    const float* data() const { return memory_.data() + 1; }
+    float* begin() { return data(); }
+    float* end() { return data() + size(); }
+    const float* begin() const { return data(); }
+    const float* end() const { return data() + size(); }
+
+  private:
+    std::vector<float> memory_;
+};
+
+struct Form {
+    int observations, actions;
+    std::vector<int64_t> hidden;
+    int batch;
+
+    Td3Shape shape() const { return {observations, actions, static_cast<int64_t>(hidden.size()) + 1, hidden.data()}; }
+    std::vector<int> widths(int inputs, int outputs) const {
+        std::vector<int> all{inputs};
+        all.insert(all.end(), hidden.begin(), hidden.end());
+        all.push_back(outputs);
+        return all;
+    }
+    std::vector<int> actor_widths() const { return widths(observations, actions); }
+    std::vector<int> critic_widths() const { return widths(observations + actions, 1); }
+    size_t told() const { return static_cast<size_t>(batch) * (actions + 5); }
+
+    std::string name() const {
+        std::string text = std::to_string(observations) + "+" + std::to_string(actions) + " (";
+        for (int64_t units : hidden) text += std::to_string(units) + ",";
+        text.back() = ')';
+        return text + " x" + std::to_string(batch);
+    }
+};
+
+struct Tensor {
+    Floats value, mean, square, target;
+    float step = 0;
+};
+
+using Tensors = std::vector<Tensor>;  // weight, bias, weight, bias …
+
+struct State {
+    Tensors actor, critics;
+};
+
+struct Remembered {
+    Floats observation, action, reward, next_observation;
+    std::vector<uint8_t> terminated;
+    std::vector<int64_t> picked;
+    Floats noise;
+
+    Td3Memory memory() const {
+        return {observation.data(), action.data(), reward.data(), next_observation.data(), terminated.data()};
+    }
+};
+
+// The same numbers on every system, which the standard library's distributions are not.
+class Chance {
+  public:
+    explicit Chance(uint64_t seed) : bits_(seed) {}
+    float between(float low, float high) { return low + (high - low) * static_cast<float>(bits_() >> 40) / (1 << 24); }
+    float normal() {
+        float sum = -6;
+        for (int i = 0; i < 12; ++i) sum += between(0, 1);
+        return sum;
+    }
+    int64_t below(size_t count) { return static_cast<int64_t>(bits_() % count); }
+
+  private:
+    std::mt19937_64 bits_;
+};
+
+void fill_normal(Floats& numbers, float scale, Chance& chance) {
+    for (float& number : numbers) number = scale * chance.normal();
+}
+
+void fill_between(Floats& numbers, float low, float high, Chance& chance) {
+    for (float& number : numbers) number = chance.between(low, high);
+}
+
+// With what Adam remembers of some updates, or, when fresh, of none.
+Tensors draw_tensors(const std::vector<int>& widths, int copies, bool fresh, Chance& chance) {
+    Tensors tensors;
+    for (size_t i = 0; i + 1 < widths.size(); ++i) {
+        const float reach = 1.0f / std::sqrt(static_cast<float>(widths[i]));
+        for (const bool bias : {false, true}) {
+            const size_t count = static_cast<size_t>(copies) * widths[i + 1] * (bias ? 1 : widths[i]);
+            Tensor tensor{Floats(count), Floats(count), Floats(count), Floats(count)};
+            // Biases above zero keep narrow layers from closing for good.
+            fill_between(tensor.value, bias ? 0 : -reach, reach, chance);
+            fill_normal(tensor.target, 0.1f * reach, chance);
+            for (size_t n = 0; n < count; ++n) tensor.target.data()[n] += tensor.value.data()[n];
+            if (!fresh) {
+                fill_normal(tensor.mean, 1e-4f, chance);
+                fill_between(tensor.square, 1e-9f, 1e-8f, chance);
+                tensor.step = 7;
+            }
+            tensors.push_back(std::move(tensor));
+        }
+    }
+    return tensors;
+}
+
+State draw_state(const Form& form, bool fresh, Chance& chance) {
+    return {draw_tensors(form.actor_widths(), 1, fresh, chance), draw_tensors(form.critic_widths(), 2, fresh, chance)};
+}
+
+Remembered draw_remembered(const Form& form, Chance& chance) {
+    const size_t rows = 2 * static_cast<size_t>(form.batch) + 3, observations = form.observations;
+    Remembered remembered{Floats(rows * observations), Floats(rows * form.actions), Floats(rows),
+                          Floats(rows * observations), {}, {}, Floats(static_cast<size_t>(form.batch) * form.actions)};
+    fill_normal(remembered.observation, 1, chance);
+    fill_normal(remembered.next_observation, 1, chance);
+    fill_between(remembered.action, -1, 1, chance);
+    fill_normal(remembered.reward, 1, chance);
+    fill_normal(remembered.noise, 1, chance);
+    for (size_t row = 0; row < rows; ++row) remembered.terminated.push_back(row % 3 == 0);
+    for (int i = 0; i < form.batch; ++i) remembered.picked.push_back(chance.below(rows));
+    remembered.picked.back() = static_cast<int64_t>(rows) - 1;  // the row behind which nothing is
+    remembered.picked.front() = 0;
+    return remembered;
+}
+
+constexpr Td3Settings kSettings = {0.98, 0.005, 0.2, 0.5, 3e-4, 1e-3};  // gamma, tau, noise, its clip, both rates
+
+// ---- the plain retelling, in double precision ----
+
+using Numbers = std::vector<double>;
+using Arrays = std::vector<Numbers>;  // as the tensors are: weight, bias, weight, bias …
+
+struct Layer {
+    int inputs, outputs;
+    Numbers weight, bias;  // the weight (outputs, inputs), whoever's it is
+};
+
+using Network = std::vector<Layer>;
+
+Arrays arrays_of(const Tensors& tensors, Floats Tensor::*part) {
+    Arrays arrays;
+    for (const Tensor& tensor : tensors) arrays.emplace_back((tensor.*part).begin(), (tensor.*part).end());
+    return arrays;
+}
+
+Network actor_of(const Form& form, const Arrays& arrays) {
+    Network network;
+    const auto widths = form.actor_widths();
+    for (size_t i = 0; i + 1 < widths.size(); ++i) {
+        network.push_back({widths[i], widths[i + 1], arrays[2 * i], arrays[2 * i + 1]});
+    }
+    return network;
+}
+
+// Both critics lie in one tensor, their weights (inputs, outputs).
+size_t critic_place(const Layer& layer, int which, int output, int input) {
+    return (static_cast<size_t>(which) * layer.inputs + input) * layer.outputs + output;
+}
+
+Network critic_of(const Form& form, const Arrays& arrays, int which) {
+    Network network;
+    const auto widths = form.critic_widths();
+    for (size_t i = 0; i + 1 < widths.size(); ++i) {
+        Layer layer{widths[i], widths[i + 1], {}, {}};
+        for (int output = 0; output < layer.outputs; ++output) {
+            for (int input = 0; input < layer.inputs; ++input) {
+                layer.weight.push_back(arrays[2 * i][critic_place(layer, which, output, input)]);
+            }
+            layer.bias.push_back(arrays[2 * i + 1][static_cast<size_t>(which) * layer.outputs + output]);
+        }
+        network.push_back(std::move(layer));
+    }
+    return network;
+}
+
+Arrays arrays_of_actor(const Network& actor) {
+    Arrays arrays;
+    for (const Layer& layer : actor) arrays.push_back(layer.weight), arrays.push_back(layer.bias);
+    return arrays;
+}
+
+Arrays arrays_of_critics(const Network (&critics)[2]) {
+    Arrays arrays;
+    for (size_t i = 0; i < critics[0].size(); ++i) {
+        Numbers weight(2 * critics[0][i].weight.size()), bias;
+        for (int which = 0; which < 2; ++which) {
+            const Layer& layer = critics[which][i];
+            for (int output = 0; output < layer.outputs; ++output) {
+                for (int input = 0; input < layer.inputs; ++input) {
+                    weight[critic_place(layer, which, output, input)] =
+                        layer.weight[static_cast<size_t>(output) * layer.inputs + input];
+                }
+            }
+            bias.insert(bias.end(), layer.bias.begin(), layer.bias.end());
+        }
+        arrays.push_back(std::move(weight)), arrays.push_back(std::move(bias));
+    }
+    return arrays;
+}
+
+Network zeros_like(Network network) {
+    for (Layer& layer : network) {
+        std::fill(layer.weight.begin(), layer.weight.end(), 0.0);
+        std::fill(layer.bias.begin(), layer.bias.end(), 0.0);
+    }
+    return network;
+}
+
+// One row's way through a network.
+struct Pass {
+    Arrays inputs;  // of each layer
+    Numbers output;
+    double nearest = 1;  // how near a hidden sum came to zero, against the sum of the sizes
+};
+
+Pass forward(const Network& network, Numbers x) {
+    Pass pass;
+    for (const Layer& layer : network) {
+        const bool hidden = &layer != &network.back();
+        Numbers y = layer.bias;
+        for (int output = 0; output < layer.outputs; ++output) {
+            const double* weight = layer.weight.data() + static_cast<size_t>(output) * layer.inputs;
+            double sum = y[output], sizes = std::abs(sum);
+            for (int input = 0; input < layer.inputs; ++input) {
+                const double product = weight[input] * x[input];
+                sum += product, sizes += std::abs(product);
+            }
+            if (hidden && sizes > 0) pass.nearest = std::min(pass.nearest, std::abs(sum) / sizes);
+            y[output] = hidden ? std::max(sum, 0.0) : sum;
+        }
+        pass.inputs.push_back(std::exchange(x, std::move(y)));
+    }
+    pass.output = x;
+    return pass;
+}
+
+// Adds this row's part to the gradient, where there is one; returns the slope in the row itself.
+Numbers backward(const Network& network, const Pass& pass, Numbers slope, Network* gradient) {
+    for (size_t i = network.size(); i-- > 0;) {
+        const Layer& layer = network[i];
+        const Numbers& x = pass.inputs[i];
+        Numbers before(layer.inputs);
+        for (int output = 0; output < layer.outputs; ++output) {
+            if (slope[output] == 0) continue;
+            const size_t line = static_cast<size_t>(output) * layer.inputs;
+            for (int input = 0; input < layer.inputs; ++input) {
+                before[input] += slope[output] * layer.weight[line + input];
+                if (gradient) (*gradient)[i].weight[line + input] += slope[output] * x[input];
+            }
+            if (gradient) (*gradient)[i].bias[output] += slope[output];
+        }
+        if (i > 0) {  // x is what a ReLU let through
+            for (int input = 0; input < layer.inputs; ++input) before[input] *= x[input] > 0;
+        }
+        slope = std::move(before);
+    }
+    return slope;
+}
+
+struct Adam {
+    double lr, step;
+    double moved(double value, double mean, double square) const {
+        const double even_mean = mean / (1 - std::pow(0.9, step)), even_square = square / (1 - std::pow(0.999, step));
+        return value - lr * even_mean / (std::sqrt(even_square) + 1e-8);
+    }
+};
+
+// What Adam remembers after a gradient.
+struct Memories {
+    Arrays mean, square;
+    Memories() = default;
+    Memories(const Tensors& before, const Arrays& gradient)
+        : mean(arrays_of(before, &Tensor::mean)), square(arrays_of(before, &Tensor::square)) {
+        for (size_t i = 0; i < gradient.size(); ++i) {
+            for (size_t n = 0; n < gradient[i].size(); ++n) {
+                const double g = gradient[i][n];
+                mean[i][n] = 0.9 * mean[i][n] + 0.1 * g;
+                square[i][n] = 0.999 * square[i][n] + 0.001 * g * g;
+            }
+        }
+    }
+};
+
+struct Expected {
+    Memories actor, critics;
+    Numbers next_action, next_q[2], target, q[2];
+    double means[5] = {0, std::nan(""), 0, 0, 0};
+    std::vector<int> too_near;  // rows whose gradient floats cannot be held to
+};
+
+Numbers row_of(const Floats& matrix, int64_t row, int columns) {
+    return Numbers(matrix.data() + row * columns, matrix.data() + (row + 1) * columns);
+}
+
+Numbers joined(Numbers x, const Numbers& y) {
+    x.insert(x.end(), y.begin(), y.end());
+    return x;
+}
+
+Numbers squashed(Numbers x) {
+    for (double& number : x) number = std::tanh(number);
+    return x;
+}
+
+Expected retold(const Form& form, const State& state, const Remembered& remembered, bool delayed) {
+    Expected expected;
+    const int batch = form.batch, actions = form.actions;
+    Arrays critic_values = arrays_of(state.critics, &Tensor::value);
+    const Arrays critic_targets = arrays_of(state.critics, &Tensor::target);
+    const Network critics[2] = {critic_of(form, critic_values, 0), critic_of(form, critic_values, 1)};
+    const Network targets[2] = {critic_of(form, critic_targets, 0), critic_of(form, critic_targets, 1)};
+    const Network actor = actor_of(form, arrays_of(state.actor, &Tensor::value));
+    const Network actor_target = actor_of(form, arrays_of(state.actor, &Tensor::target));
+
+    Network gradients[2] = {zeros_like(critics[0]), zeros_like(critics[1])};
+    Numbers nearest(batch, 1.0);
+    for (int i = 0; i < batch; ++i) {
+        const int64_t row = remembered.picked[i];
+        const Numbers next = row_of(remembered.next_observation, row, form.observations);
+        Numbers next_action = squashed(forward(actor_target, next).output);
+        for (int j = 0; j < actions; ++j) {
+            const double noise = remembered.noise.data()[i * actions + j] * kSettings.target_noise;
+            next_action[j] += std::clamp(noise, -kSettings.noise_clip, kSettings.noise_clip);
+            next_action[j] = std::clamp(next_action[j], -1.0, 1.0);
+        }
+        expected.next_action = joined(std::move(expected.next_action), next_action);
+        for (int which = 0; which < 2; ++which) {
+            expected.next_q[which].push_back(forward(targets[which], joined(next, next_action)).output[0]);
+        }
+        const double future = std::min(expected.next_q[0][i], expected.next_q[1][i]);
+        const double reward = remembered.reward.data()[row];
+        const double target = reward + (remembered.terminated[row] ? 0 : kSettings.gamma * future);
+        expected.target.push_back(target);
+        expected.means[4] += target / batch;
+
+        const Numbers known = joined(row_of(remembered.observation, row, form.observations),
+                                     row_of(remembered.action, row, actions));
+        for (int which = 0; which < 2; ++which) {
+            const Pass pass = forward(critics[which], known);
+            const double q = pass.output[0];
+            expected.q[which].push_back(q);
+            expected.means[0] += (q - target) * (q - target) / batch;
+            expected.means[2 + which] += q / batch;
+            backward(critics[which], pass, {2 * (q - target) / batch}, &gradients[which]);
+            nearest[i] = std::min(nearest[i], pass.nearest);
+        }
+    }
+    expected.critics = Memories(state.critics, arrays_of_critics(gradients));
+
+    Network actor_gradient = zeros_like(actor);
+    if (delayed) {
+        for (size_t i = 0; i < critic_values.size(); ++i) {
+            const Adam adam{kSettings.critic_lr, state.critics[i].step + 1.0};
+            for (size_t n = 0; n < critic_values[i].size(); ++n) {
+                critic_values[i][n] =
+                    adam.moved(critic_values[i][n], expected.critics.mean[i][n], expected.critics.square[i][n]);
+            }
+        }
+        const Network critic = critic_of(form, critic_values, 0);
+        expected.means[1] = 0;
+        for (int i = 0; i < batch; ++i) {
+            const Numbers observation = row_of(remembered.observation, remembered.picked[i], form.observations);
+            const Pass played = forward(actor, observation);
+            const Numbers action = squashed(played.output);
+            const Pass judged = forward(critic, joined(observation, action));
+            expected.means[1] -= judged.output[0] / batch;
+            const Numbers into = backward(critic, judged, {-1.0 / batch}, nullptr);
+            Numbers slope(into.end() - actions, into.end());
+            for (int j = 0; j < actions; ++j) slope[j] *= 1 - action[j] * action[j];
+            backward(actor, played, slope, &actor_gradient);
+            nearest[i] = std::min({nearest[i], played.nearest, judged.nearest});
+        }
+        expected.actor = Memories(state.actor, arrays_of_actor(actor_gradient));
+    }
+    for (int i = 0; i < batch; ++i) {
+        if (nearest[i] < kTooNear) expected.too_near.push_back(i);
+    }
+    return expected;
+}
+
+// ---- engines ----
+
+// Through the C interface.
+class Interface final : public td3::Performer {
+  public:
+    Interface(const std::string& kernels, const Form& form, int64_t rows, int64_t threads) {
+        const Td3Shape shape = form.shape();
+        engine_ = td3_new(kernels.c_str(), &shape, rows, threads);
+        check(engine_ != nullptr, "%s: no engine for %s", kernels.c_str(), form.name().c_str());
+        if (!engine_) std::exit(1);
+    }
+    ~Interface() override { td3_free(engine_); }
+    void bind(const Td3Tensor* actor, const Td3Tensor* critics) override { td3_bind(engine_, actor, critics); }
+    void refresh() override { td3_refresh(engine_); }
+    void update(const Td3Settings& settings, const Td3Memory& memory, const int64_t* picked, const float* noise,
+                bool delayed, double* means, float* told) override {
+        td3_update(engine_, &settings, &memory, picked, noise, delayed, means, told);
+    }
+    void act(const float* observations, int64_t rows, float* actions) override {
+        if (!td3_act(engine_, observations, rows, actions)) std::abort();  // there is memory enough
+    }
+
+  private:
+    Td3Engine* engine_;
+};
+
+// The wide kernels, which the interface does not know: what interface.cpp does, done here.
+class Wide final : public td3::Performer {
+  public:
+    Wide(const Form& form, int64_t rows, int threads)
+        : performer_(td3::wide_kernels.make(form.shape(), rows, threads)) {}
+    void bind(const Td3Tensor* actor, const Td3Tensor* critics) override { performer_->bind(actor, critics); }
+    void refresh() override { performer_->refresh(); }
+    void update(const Td3Settings& settings, const Td3Memory& memory, const int64_t* picked, const float* noise,
+                bool delayed, double* means, float* told) override {
+        const td3::FlushDenormals flush;
+        performer_->update(settings, memory, picked, noise, delayed, means, told);
+    }
+    void act(const float* observations, int64_t rows, float* actions) override {
+        const td3::FlushDenormals flush;
+        performer_->act(observations, rows, actions);
+    }
+
+  private:
+    std::unique_ptr<td3::Performer> performer_;
+};
+
+std::vector<std::string> all_kernels() {
+    std::vector<std::string> names;
+    while (const char* name = td3_kernels(static_cast<int64_t>(names.size()))) names.push_back(name);
+    if (td3::wide_kernels.supported()) names.push_back(td3::wide_kernels.name);
+    return names;
+}
+
+std::unique_ptr<td3::Performer> make(const std::string& kernels, const Form& form, int64_t rows, int threads) {
+    if (kernels == td3::wide_kernels.name) return std::make_unique<Wide>(form, rows, threads);
+    return std::make_unique<Interface>(kernels, form, rows, threads);
+}
+
+void bind(td3::Performer& engine, State& state) {
+    std::vector<Td3Tensor> bound[2];
+    for (Tensors* tensors : {&state.actor, &state.critics}) {
+        for (Tensor& tensor : *tensors) {
+            bound[tensors == &state.critics].push_back({tensor.value.data(), tensor.mean.data(), tensor.square.data(),
+                                                        &tensor.step, tensor.target.data()});
+        }
+    }
+    engine.bind(bound[0].data(), bound[1].data());
+    engine.refresh();
+}
+
+// An engine that only acts knows nothing but the actor's values.
+void bind_to_act(td3::Performer& engine, State& state) {
+    std::vector<Td3Tensor> bound;
+    for (Tensor& tensor : state.actor) bound.push_back({tensor.value.data(), nullptr, nullptr, nullptr, nullptr});
+    engine.bind(bound.data(), nullptr);
+    engine.refresh();
+}
+
+// What an update said and left behind.
+struct Outcome {
+    State state;
+    std::vector<double> means;
+    std::vector<float> told;
+};
+
+struct Way {
+    int threads;
+    bool told = true;
+    bool refreshed = false;  // before every update
+};
+
+void update(td3::Performer& engine, const Form& form, const Remembered& remembered, bool delayed, bool tell,
+            Outcome& outcome) {
+    double means[5];
+    Floats told(form.told());
+    engine.update(kSettings, remembered.memory(), remembered.picked.data(), remembered.noise.data(), delayed, means,
+                  tell ? told.data() : nullptr);
+    outcome.means.insert(outcome.means.end(), means, means + 5);
+    if (tell) outcome.told.insert(outcome.told.end(), told.begin(), told.end());
+}
+
+// Every second update is a delayed one.
+Outcome updated(const std::string& kernels, const Form& form, const State& state, const Remembered& remembered,
+                int updates, Way way) {
+    Outcome outcome{state, {}, {}};
+    const auto engine = make(kernels, form, form.batch, way.threads);
+    bind(*engine, outcome.state);
+    for (int i = 1; i <= updates; ++i) {
+        if (way.refreshed) engine->refresh();
+        update(*engine, form, remembered, i % 2 == 0, way.told, outcome);
+    }
+    return outcome;
+}
+
+// ---- comparisons ----
+
+double largest(const Numbers& numbers) {
+    double size = 0;
+    for (double number : numbers) size = std::max(size, std::abs(number));
+    return size;
+}
+
+// The largest difference; infinite where one is no number.
+double distance(const float* found, const Numbers& expected) {
+    double most = 0;
+    for (size_t i = 0; i < expected.size(); ++i) {
+        const double difference = std::abs(found[i] - expected[i]);
+        if (difference != difference) return INFINITY;
+        most = std::max(most, difference);
+    }
+    return most;
+}
+
+void check_near(const float* found, const Numbers& expected, double size, double tolerance, const std::string& what) {
+    const double apart = distance(found, expected);
+    check(apart <= tolerance * size, "%s: %.3g apart, where %.3g is large; allowed is %.3g of it", what.c_str(), apart,
+          size, tolerance);
+}
+
+void check_near(const float* found, const Numbers& expected, double tolerance, const std::string& what) {
+    check_near(found, expected, largest(expected), tolerance, what);
+}
+
+template <class Container>
+void check_same(const Container& found, const Container& expected, const std::string& what) {
+    check(found.size() == expected.size(), "%s: %zu numbers, not %zu", what.c_str(), found.size(), expected.size());
+    for (size_t i = 0; i < std::min(found.size(), expected.size()); ++i) {
+        if (std::memcmp(found.data() + i, expected.data() + i, sizeof *found.data()) != 0) {
+            check(false, "%s: number %zu is %.9g, not %.9g", what.c_str(), i, static_cast<double>(found.data()[i]),
+                  static_cast<double>(expected.data()[i]));
+            return;
+        }
+    }
+    check(true, "same");
+}
+
+const std::pair<const char*, Floats Tensor::*> kParts[] = {
+    {"value", &Tensor::value}, {"mean", &Tensor::mean}, {"square", &Tensor::square}, {"target", &Tensor::target}};
+
+std::string tensor_name(const char* network, size_t place) {
+    return std::string(network) + (place % 2 ? " bias " : " weight ") + std::to_string(place / 2);
+}
+
+void check_same_tensors(const Tensors& found, const Tensors& expected, const char* network, const std::string& what) {
+    for (size_t i = 0; i < expected.size(); ++i) {
+        const std::string name = what + ": " + tensor_name(network, i);
+        for (const auto& [part, numbers] : kParts) {
+            check_same(found[i].*numbers, expected[i].*numbers, name + "'s " + part);
+        }
+        check(found[i].step == expected[i].step, "%s: step %g, not %g", name.c_str(), found[i].step, expected[i].step);
+    }
+}
+
+void check_same_outcome(const Outcome& found, const Outcome& expected, const std::string& what) {
+    check_same_tensors(found.state.actor, expected.state.actor, "actor", what);
+    check_same_tensors(found.state.critics, expected.state.critics, "critics", what);
+    check_same(found.means, expected.means, what + ": means");
+    if (!found.told.empty()) check_same(found.told, expected.told, what + ": told");
+}
+
+// Adam's memories follow from the retold gradient; the values and targets from what was there and Adam's memories,
+// whose floats are taken as they are, for Adam makes a large step of the smallest gradient and of its rounding.
+void check_learned(const Tensors& found, const Tensors& before, const Memories& expected, double lr, bool followed,
+                   const char* network, const std::string& what) {
+    for (size_t i = 0; i < found.size(); ++i) {
+        const std::string name = what + ": " + tensor_name(network, i);
+        const Tensor &now = found[i], &then = before[i];
+        check(now.step == then.step + 1, "%s: step %g, not %g", name.c_str(), now.step, then.step + 1);
+        check_near(now.mean.data(), expected.mean[i], kGradientTolerance, name + "'s mean");
+        check_near(now.square.data(), expected.square[i], 2 * kGradientTolerance, name + "'s square");
+        const Adam adam{lr, now.step};
+        Numbers value, target;
+        for (size_t n = 0; n < now.value.size(); ++n) {
+            value.push_back(adam.moved(then.value.data()[n], now.mean.data()[n], now.square.data()[n]));
+            const double old = then.target.data()[n];
+            target.push_back(followed ? old + kSettings.tau * (now.value.data()[n] - old) : old);
+        }
+        check_near(now.value.data(), value, kStepTolerance, name + "'s value");
+        check_near(now.target.data(), target, followed ? kStepTolerance : 0, name + "'s target");
+    }
+}
+
+// The parts of `told`, in their order.
+std::vector<std::pair<const char*, const Numbers*>> parts_of(const Expected& expected) {
+    return {{"next_action", &expected.next_action}, {"next_q1", &expected.next_q[0]}, {"next_q2", &expected.next_q[1]},
+            {"target", &expected.target},           {"q1", &expected.q[0]},           {"q2", &expected.q[1]}};
+}
+
+void check_expected(const Outcome& found, const State& before, const Expected& expected, bool delayed,
+                    const std::string& what) {
+    check_learned(found.state.critics, before.critics, expected.critics, kSettings.critic_lr, delayed, "critics", what);
+    if (delayed) {
+        check_learned(found.state.actor, before.actor, expected.actor, kSettings.actor_lr, true, "actor", what);
+    } else {
+        check_same_tensors(found.state.actor, before.actor, "actor", what + ", not delayed");
+    }
+    double size = 0;  // of all that is told, for a value can be the small rest of large sums
+    for (const auto& [part, numbers] : parts_of(expected)) size = std::max(size, largest(*numbers));
+    const float* told = found.told.data();
+    for (const auto& [part, numbers] : parts_of(expected)) {
+        check_near(told, *numbers, size, kForwardTolerance, what + ": " + part);
+        told += numbers->size();
+    }
+    for (int i = 0; i < 5; ++i) {
+        const double mean = found.means[i], right = expected.means[i];
+        const bool near = std::abs(mean - right) <= kForwardTolerance * std::max(1.0, std::abs(right));
+        check(near || (std::isnan(mean) && std::isnan(right)), "%s: mean %d is %.9g, not %.9g", what.c_str(), i, mean,
+              right);
+    }
+}
+
+// ---- the checks ----
+
+const Form kForms[] = {
+    {1, 1, {1}, 1},
+    {1, 1, {3}, 7},
+    {17, 6, {17}, 100},
+    {376, 17, {257}, 7},
+    {17, 6, {255, 17}, 256},
+    {17, 6, {257, 255}, 7},
+    {17, 2, {40, 100}, 7},  // the last strips of one row, which are taken four at once, are not four
+    {376, 17, {17, 3}, 256},
+    {1, 17, {257, 1}, 7},
+    {17, 1, {1, 17}, 100},
+    {1, 6, {3, 1, 17}, 7},
+    {17, 17, {17, 255, 3}, 100},
+    {376, 1, {3, 17, 257, 1}, 7},
+    {1, 6, {1, 3, 1, 17}, 1},
+    {17, 6, {257, 17, 1, 255}, 7},
+};
+
+// A first update, of which Adam's mean is a tenth of the gradient, and a later one; one of them is delayed.
+void check_against_retelling(const Form& form, bool first_is_delayed, Chance& chance) {
+    for (const bool fresh : {true, false}) {
+        const bool delayed = fresh == first_is_delayed;
+        const State state = draw_state(form, fresh, chance);
+        Remembered remembered = draw_remembered(form, chance);
+        Expected expected = retold(form, state, remembered, delayed);
+        while (!expected.too_near.empty()) {
+            for (int row : expected.too_near) remembered.picked[row] = chance.below(remembered.terminated.size());
+            expected = retold(form, state, remembered, delayed);
+        }
+        check(largest(expected.critics.mean[0]) > 0, "%s: a gradient of zero proves nothing", form.name().c_str());
+
+        std::vector<Outcome> outcomes;
+        for (const std::string& kernels : all_kernels()) {
+            Outcome& outcome = outcomes.emplace_back(Outcome{state, {}, {}});
+            const auto engine = make(kernels, form, form.batch, 1);
+            bind(*engine, outcome.state);
+            update(*engine, form, remembered, delayed, true, outcome);
+            const std::string what = form.name() + " " + kernels;
+            check_expected(outcome, state, expected, delayed, what);
+
+            const Outcome& first = outcomes.front();
+            check_near(outcome.told.data(), Numbers(first.told.begin(), first.told.end()), 2 * kForwardTolerance,
+                       what + ": told, and by " + all_kernels()[0]);
+            const Arrays means = arrays_of(first.state.critics, &Tensor::mean);
+            for (size_t i = 0; i < means.size(); ++i) {
+                check_near(outcome.state.critics[i].mean.data(), means[i], 2 * kGradientTolerance,
+                           what + ": " + tensor_name("critics", i) + "'s mean, and by " + all_kernels()[0]);
+            }
+        }
+    }
+}
+
+void check_threads(const Form& form, Chance& chance) {
+    const State state = draw_state(form, true, chance);
+    const Remembered remembered = draw_remembered(form, chance);
+    constexpr int updates = 3;  // the last one follows a delayed one
+    for (const std::string& kernels : all_kernels()) {
+        const std::string what = form.name() + " " + kernels;
+        const Outcome alone = updated(kernels, form, state, remembered, updates, {1});
+        for (const int threads : {2, 4}) {
+            check_same_outcome(updated(kernels, form, state, remembered, updates, {threads}), alone,
+                               what + " by " + std::to_string(threads) + " threads");
+        }
+        // An update leaves the engine's copies of the parameters as reading them anew would.
+        check_same_outcome(updated(kernels, form, state, remembered, updates, {2, false, true}), alone,
+                           what + " refreshed and not told");
+    }
+}
+
+// Many short updates: helpers spin, fall asleep while the caller acts, and are woken again.
+void check_many_updates(Chance chance) {
+    const Form form{3, 2, {17, 5}, 9};
+    const State state = draw_state(form, true, chance);
+    const Remembered remembered = draw_remembered(form, chance);
+    for (const std::string& kernels : all_kernels()) {
+        Outcome outcomes[3] = {{state, {}, {}}, {state, {}, {}}, {state, {}, {}}};
+        const int threads[3] = {1, 2, 4};
+        for (int way = 0; way < 3; ++way) {
+            const auto engine = make(kernels, form, form.batch, threads[way]);
+            bind(*engine, outcomes[way].state);
+            const int64_t rows = static_cast<int64_t>(remembered.reward.size());
+            Floats actions(remembered.reward.size() * form.actions);
+            for (int i = 1; i <= 200; ++i) {
+                update(*engine, form, remembered, i % 2 == 0, i % 3 == 0, outcomes[way]);
+                for (int times = 0; times < 20 && i % 20 == 0; ++times) {
+                    engine->act(remembered.observation.data(), rows, actions.data());
+                }
+            }
+            check_same_outcome(outcomes[way], outcomes[0],
+                               kernels + " after 200 updates by " + std::to_string(threads[way]) + " threads");
+        }
+    }
+}
+
+void check_acting(const Form& form, Chance& chance) {
+    State state = draw_state(form, true, chance);
+    constexpr int most = 200;
+    Floats observations(static_cast<size_t>(most) * form.observations);
+    fill_normal(observations, 2, chance);
+    const Network actor = actor_of(form, arrays_of(state.actor, &Tensor::value));
+    Numbers expected;
+    for (int row = 0; row < most; ++row) {
+        const Pass pass = forward(actor, row_of(observations, row, form.observations));
+        expected = joined(std::move(expected), squashed(pass.output));
+    }
+    for (const std::string& kernels : all_kernels()) {
+        const std::string what = form.name() + " " + kernels;
+        const auto engine = make(kernels, form, form.batch, 2), only_acting = make(kernels, form, 0, 1);
+        bind(*engine, state);
+        bind_to_act(*only_acting, state);
+
+        Floats one_by_one(static_cast<size_t>(most) * form.actions);
+        for (int row = 0; row < most; ++row) {
+            Floats observation(form.observations), action(form.actions);
+            std::copy_n(observations.data() + row * form.observations, form.observations, observation.data());
+            engine->act(observation.data(), 1, action.data());
+            std::copy_n(action.data(), form.actions, one_by_one.data() + row * form.actions);
+        }
+        check_near(one_by_one.data(), expected, kForwardTolerance, what + ": actions");
+
+        for (const int rows : {0, 1, 5, most}) {
+            Floats some(static_cast<size_t>(rows) * form.observations), right(static_cast<size_t>(rows) * form.actions);
+            std::copy_n(observations.data(), some.size(), some.data());
+            std::copy_n(one_by_one.data(), right.size(), right.data());
+            for (td3::Performer* performer : {engine.get(), only_acting.get()}) {
+                Floats found(right.size());
+                performer->act(some.data(), rows, found.data());
+                check_same(found, right, what + ": actions of " + std::to_string(rows) + " rows");
+            }
+        }
+
+        Floats no_number = observations, none(one_by_one.size());
+        no_number.data()[0] = NAN;
+        engine->act(no_number.data(), 1, none.data());
+        for (int j = 0; j < form.actions; ++j) {
+            const float action = none.data()[j];
+            check(std::isnan(action), "%s: an observation that is no number makes %g", what.c_str(), action);
+        }
+
+        std::vector<Floats> found(4, Floats(one_by_one.size()));
+        std::vector<std::thread> threads;
+        for (Floats& actions : found) {
+            threads.emplace_back([&] { only_acting->act(observations.data(), most, actions.data()); });
+        }
+        for (std::thread& thread : threads) thread.join();
+        for (const Floats& actions : found) check_same(actions, one_by_one, what + ": actions of several threads");
+    }
+}
+
+void check_making_and_freeing(Chance chance) {
+    const Form form{17, 6, {17, 3}, 7};
+    const State state = draw_state(form, true, chance);
+    const Remembered remembered = draw_remembered(form, chance);
+    for (const std::string& kernels : all_kernels()) {
+        const Outcome right = updated(kernels, form, state, remembered, 1, {1});
+        for (int i = 0; i < 20; ++i) {
+            make(kernels, form, form.batch, 4);  // nobody has been hired
+            make(kernels, form, 0, 1);
+            check_same_outcome(updated(kernels, form, state, remembered, 1, {4}), right, kernels + " made anew");
+        }
+    }
+}
+
+// Where the system gives no threads, the caller does all the work.
+void check_without_threads(Chance chance) {
+#if defined(__GLIBC__)
+    const Form form{17, 6, {17, 3}, 100};
+    const State state = draw_state(form, true, chance);
+    const Remembered remembered = draw_remembered(form, chance);
+    pthread_attr_t usual, impossible;
+    pthread_getattr_default_np(&usual);
+    pthread_attr_init(&impossible);
+    pthread_attr_setstacksize(&impossible, size_t{1} << 50);  // more than there are addresses
+    for (const std::string& kernels : all_kernels()) {
+        const Outcome right = updated(kernels, form, state, remembered, 2, {1});
+        pthread_setattr_default_np(&impossible);
+        bool refused = false;
+        try {
+            std::thread([] {}).join();
+        } catch (const std::system_error&) {
+            refused = true;
+        }
+        check(refused, "%s: threads can still be made, which proves nothing", kernels.c_str());
+        check_same_outcome(updated(kernels, form, state, remembered, 2, {4}), right, kernels + " without threads");
+        pthread_setattr_default_np(&usual);
+    }
+    pthread_attr_destroy(&usual);
+    pthread_attr_destroy(&impossible);
+#endif
+}
+
+// Its helpers stay behind in the process it was forked from.
+void check_fork(Chance chance) {
+#if defined(UNDER_THREAD_SANITIZER)
+    return;  // it allows no new threads in a process that was forked from one with several
+#endif
+    const Form form{17, 6, {17, 3}, 100};
+    const State state = draw_state(form, true, chance);
+    const Remembered remembered = draw_remembered(form, chance);
+    for (const std::string& kernels : all_kernels()) {
+        const Outcome right = updated(kernels, form, state, remembered, 2, {1});
+        Outcome outcome{state, {}, {}};
+        auto engine = make(kernels, form, form.batch, 2);
+        bind(*engine, outcome.state);
+        update(*engine, form, remembered, false, true, outcome);
+        for (const bool updates : {true, false}) {
+            std::fflush(stdout);
+            const pid_t child = fork();
+            if (child == 0) {
+                alarm(60);  // who waits for helpers that are not here waits for ever
+                failed = 0;
+                if (updates) {
+                    update(*engine, form, remembered, true, true, outcome);
+                    check_same_outcome(outcome, right, kernels + " after a fork, in the child");
+                }
+                engine.reset();
+                std::fflush(stdout);
+                if (failed > 0) _exit(1);
+                // What the helpers left here ends only with the process: whoever looks for lost memory must not look.
+                execlp("true", "true", nullptr);
+                _exit(2);
+            }
+            int status = -1;
+            check(waitpid(child, &status, 0) == child, "%s: the child is lost", kernels.c_str());
+            check(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s: the child that %s ended with status %d",
+                  kernels.c_str(), updates ? "updated" : "only freed its engine", status);
+        }
+        update(*engine, form, remembered, true, true, outcome);
+        check_same_outcome(outcome, right, kernels + " after a fork, in the parent");
+    }
+}
+
+uint64_t floating_point_setting() {
+#if defined(__x86_64__)
+    return _mm_getcsr();
+#elif defined(__aarch64__)
+    uint64_t setting;
+    asm volatile("mrs %0, fpcr" : "=r"(setting));
+    return setting;
+#else
+    return 0;
+#endif
+}
+
+void check_denormals_are_left_alone(Chance chance) {
+    const Form form{17, 6, {17, 3}, 7};
+    State state = draw_state(form, true, chance);
+    const Remembered remembered = draw_remembered(form, chance);
+    for (const std::string& kernels : all_kernels()) {
+        const auto engine = make(kernels, form, form.batch, 2);
+        bind(*engine, state);
+        const auto compare = [&](const char* caller) {
+            const uint64_t before = floating_point_setting();
+            Floats actions(form.actions);
+            double means[5];
+            engine->act(remembered.observation.data(), 1, actions.data());
+            const uint64_t acted = floating_point_setting();
+            engine->update(kSettings, remembered.memory(), remembered.picked.data(), remembered.noise.data(), true,
+                           means, nullptr);
+            const uint64_t learned = floating_point_setting();
+            check(acted == before && learned == before, "%s, %s: the setting %jx became %jx acting, %jx learning",
+                  kernels.c_str(), caller, uintmax_t{before}, uintmax_t{acted}, uintmax_t{learned});
+        };
+        compare("a caller who keeps denormals");
+        const td3::FlushDenormals flush;
+        compare("a caller who flushes them");
+    }
+}
+
+void check_interface() {
+    check(td3_interface() == TD3_INTERFACE, "the interface is %jd", intmax_t{td3_interface()});
+    const Form form{1, 1, {3}, 1};
+    const Td3Shape shape = form.shape();
+    check(td3_new("abacus", &shape, 1, 1) == nullptr, "there are kernels named abacus");
+    check(td3_peak("abacus", 1, 1e-3) == 0, "an abacus has a peak");
+    for (int64_t place = 0; td3_kernels(place); ++place) {
+        const double peak = td3_peak(td3_kernels(place), 2, 1e-3);
+        check(peak > 0 && std::isfinite(peak), "%s: a peak of %g", td3_kernels(place), peak);
+    }
+    td3_free(nullptr);
+}
+
+}  // namespace
+
+int main() {
+    check_denormals_are_left_alone(Chance(1));  // first: later the setting could be spoilt already
+    check_interface();
+    for (const Form& form : kForms) {
+        const uint64_t place = &form - kForms;
+        Chance chance(100 + place);
+        check_against_retelling(form, place % 2 == 0, chance);
+        check_threads(form, chance);
+        check_acting(form, chance);
+    }
+    check_many_updates(Chance(2));
+    check_making_and_freeing(Chance(3));
+    check_without_threads(Chance(4));
+    check_fork(Chance(5));
+    if (failed) std::printf("%d checks failed\n", failed);
+    std::printf("%d checks passed\n", passed);
+    return failed ? 1 : 0;
+}

@@ -1,0 +1,93 @@
+"""The native library by itself: its own checks in C++, as they are, under sanitizers and under valgrind."""
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+LIBRARY, CHECKS = ROOT / "td3/learner/native/source", ROOT / "tests/native"
+COMPILER = next(filter(None, map(shutil.which, ("c++", "g++", "clang++"))), None)
+QUICKLY = ["-O1", "-g1"]  # g1: files and lines, which is what a report tells
+
+# Tiles of 12 rows need 32 registers; where there are 16, -O3 thinks about them for minutes.
+OWN_FLAGS = {"wide": ["-O1"]}
+if sys.platform == "linux" and "avx512f" not in Path("/proc/cpuinfo").read_text():
+    OWN_FLAGS["avx512"] = ["-O0", "-fno-sanitize=all"]  # only linked: it will not run
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C++ compiler here")
+
+
+def flags_of_setup():
+    """What setup.py compiles with."""
+    (flags,) = (
+        ast.literal_eval(node.value)
+        for node in ast.walk(ast.parse((ROOT / "setup.py").read_text()))
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FLAGS"
+    )
+    return flags
+
+
+def compiled(folder, *flags):
+    """The check program with the library, compiled as setup.py does but for these flags."""
+    flags = [*flags_of_setup(), *flags]
+    empty = folder / "empty.cpp"
+    empty.write_text("int main() {}\n")
+    if subprocess.run([COMPILER, *flags, empty, "-o", folder / "empty"], capture_output=True).returncode:
+        pytest.skip(f"{COMPILER} cannot link with {' '.join(flags)}")
+
+    def compile_one(source):
+        own = OWN_FLAGS.get(source.stem, [])
+        run([COMPILER, *flags, *own, "-I", LIBRARY, "-c", source, "-o", folder / f"{source.stem}.o"])
+
+    sources = [*CHECKS.glob("*.cpp"), *LIBRARY.glob("*.cpp")]
+    with ThreadPoolExecutor(2) as pool:  # wide.cpp first, it takes longest
+        list(pool.map(compile_one, sorted(sources, key=lambda source: source.name, reverse=True)))
+    run([COMPILER, *flags, *folder.glob("*.o"), "-o", folder / "check"])
+    return folder / "check"
+
+
+def run(words):
+    """Runs it to a good end; returns what it said."""
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, f"{Path(words[0]).name} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+    return done
+
+
+def assert_all_checks_pass(words):
+    done = run(words)
+    assert done.stderr == ""  # nothing but the program itself had anything to say
+    assert int(re.fullmatch(r"(\d+) checks passed\n", done.stdout)[1]) > 10_000
+
+
+@pytest.fixture
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("native")
+
+
+def test_the_library_as_it_is_installed_passes_its_own_checks(folder):
+    assert_all_checks_pass([compiled(folder)])
+
+
+def test_no_address_is_wrong_and_nothing_undefined_while_the_checks_run(folder):
+    sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    assert_all_checks_pass([compiled(folder, *QUICKLY, *sanitizers)])
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(1_800)
+def test_no_two_threads_touch_the_same_number_at_once(folder):
+    assert_all_checks_pass([compiled(folder, *QUICKLY, "-fsanitize=thread")])
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(1_800)
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="there is no valgrind here")
+def test_valgrind_finds_no_unwritten_number_and_no_lost_memory(folder):
+    valgrind = ["valgrind", "--error-exitcode=9", "--leak-check=full", "-q"]
+    assert_all_checks_pass([*valgrind, compiled(folder, *QUICKLY)])
