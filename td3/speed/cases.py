@@ -16,6 +16,13 @@ class Case(NamedTuple):
         layers = "-".join(map(str, self.hidden))
         return f"{self.name} ({layers}, batch {self.batch}, {self.observations} → {self.actions})"
 
+    @property
+    def lines(self) -> str:
+        """The same in little room."""
+        return (
+            f"{self.name}\n{'-'.join(map(str, self.hidden))}\nbatch {self.batch}\n{self.observations} → {self.actions}"
+        )
+
 
 CASES = {
     case.name: case

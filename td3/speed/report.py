@@ -116,7 +116,7 @@ def draw(result: dict[str, Any], path: Path) -> None:
         where = [x + 0.8 * (place + 0.5) / len(names) - 0.4 for x in range(len(cases))]
         bars = left.bar(where, heights, 0.8 / len(names), label=name)
         left.bar_label(bars, [f"{height:,.0f}" for height in heights], fontsize=7, padding=1)
-    left.set_xticks(range(len(cases)), [Case(**one["case"]).words.replace(" (", "\n(", 1) for one in cases.values()])
+    left.set_xticks(range(len(cases)), [Case(**one["case"]).lines for one in cases.values()])
     left.tick_params(axis="x", labelsize=7)
     left.set_yscale("log")
     left.set_ylabel("updates per second")

@@ -62,7 +62,7 @@ void Team::run(Work& work, const std::vector<int>& phases) {
     Clock::duration longest{0};
     const bool quick = take_tasks(0, longest);
     if (wait_until_done(count, kLeastWait + 2 * longest) && quick) {
-        patience_ = std::max(kLeastAlone, patience_ - 1);
+        patience_ = kLeastAlone;
     } else {
         alone_ = patience_;
         patience_ = std::min(kMostAlone, 2 * patience_);

@@ -39,7 +39,7 @@ class Team {
 
   private:
     using Clock = std::chrono::steady_clock;
-    static constexpr int kLeastAlone = 8, kMostAlone = 1024;
+    static constexpr int kLeastAlone = 4, kMostAlone = 64;
 
     void help(int thread);
     bool take_tasks(int thread, Clock::duration& longest);
