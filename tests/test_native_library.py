@@ -81,7 +81,8 @@ def test_no_address_is_wrong_and_nothing_undefined_while_the_checks_run(folder):
 
 @pytest.mark.campaign
 @pytest.mark.timeout(1_800)
-def test_no_two_threads_touch_the_same_number_at_once(folder):
+def test_no_two_threads_touch_the_same_number_at_once(folder, monkeypatch):
+    monkeypatch.setenv("TSAN_OPTIONS", "halt_on_error=1")  # the first race tells enough
     assert_all_checks_pass([compiled(folder, *QUICKLY, "-fsanitize=thread")])
 
 

@@ -891,7 +891,7 @@ void check_fork(Chance chance) {
             std::fflush(stdout);
             const pid_t child = fork();
             if (child == 0) {
-                alarm(60);  // who waits for helpers that are not here waits for ever
+                alarm(30);  // who waits for helpers that are not here waits for ever
                 failed = 0;
                 if (updates) {
                     update(*engine, form, remembered, true, true, outcome);
