@@ -20,7 +20,10 @@ OWN_FLAGS = {"wide": ["-O1"]}
 if sys.platform == "linux" and "avx512f" not in Path("/proc/cpuinfo").read_text():
     OWN_FLAGS["avx512"] = ["-O0", "-fno-sanitize=all"]  # only linked: it will not run
 
-pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C++ compiler here")
+pytestmark = [
+    pytest.mark.skipif(COMPILER is None, reason="there is no C++ compiler here"),
+    pytest.mark.timeout(1_800),  # compilers are slow where cores are few and busy
+]
 
 
 def flags_of_setup():
@@ -80,14 +83,12 @@ def test_no_address_is_wrong_and_nothing_undefined_while_the_checks_run(folder):
 
 
 @pytest.mark.campaign
-@pytest.mark.timeout(1_800)
 def test_no_two_threads_touch_the_same_number_at_once(folder, monkeypatch):
     monkeypatch.setenv("TSAN_OPTIONS", "halt_on_error=1")  # the first race tells enough
     assert_all_checks_pass([compiled(folder, *QUICKLY, "-fsanitize=thread")])
 
 
 @pytest.mark.campaign
-@pytest.mark.timeout(1_800)
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="there is no valgrind here")
 def test_valgrind_finds_no_unwritten_number_and_no_lost_memory(folder):
     valgrind = ["valgrind", "--error-exitcode=9", "--leak-check=full", "-q"]
