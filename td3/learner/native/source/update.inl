@@ -325,7 +325,8 @@ class Engine final : public Performer, Work {
     void tell_means(bool delayed, double* means) const {
         double critic = 0, actor = 0, q1 = 0, q2 = 0, target = 0;
         for (int i = 0; i < batch_; ++i) {
-            const double d1 = told_.q1[i] - told_.target[i], d2 = told_.q2[i] - told_.target[i];
+            // Squared in floats, as on the page: a loss too large for one is infinite, and that is how it is noticed.
+            const float d1 = told_.q1[i] - told_.target[i], d2 = told_.q2[i] - told_.target[i];
             critic += d1 * d1 + d2 * d2, q1 += told_.q1[i], q2 += told_.q2[i], target += told_.target[i];
             if (delayed) actor -= values_.data()[i];
         }
