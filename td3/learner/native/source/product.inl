@@ -69,12 +69,27 @@ static INLINE void tile(const Product& p, int row, int column, int from, int to)
         for (int v = 0; v < V; ++v) store(c + r * p.c_row + v * WIDTH, sums[r][v]);
 }
 
+// While a tile of these rows is computed, its share of the next strip's lines comes nearer, from wherever it lies.
+static INLINE void fetch_ahead(const Product& p, int row, int height, int column, int from, int to) {
+    const int next = column + STRIP;
+    if (next >= p.columns) return;
+    const float* b = p.b + next / PANEL * p.b_panel;
+    const auto line = [&](int64_t place) { return from + static_cast<int>((to - from) * place / p.rows); };
+    for (int k = line(row); k < line(row + height); ++k)
+        for (int panel = 0; panel < STRIP / PANEL; ++panel) {
+            __builtin_prefetch(b + k * p.b_step + panel * p.b_panel, 0, 2);  // to read, into the second cache
+        }
+}
+
 // `count` tiles of `height` rows each.
 template <int R, int V>
 static INLINE void tiles(const Product& p, int height, int count, int row, int column, int from, int to) {
     if constexpr (R > 0) {
         if (height < R) return tiles<R - 1, V>(p, height, count, row, column, from, to);
-        for (int i = 0; i < count; ++i) tile<R, V>(p, row + i * R, column, from, to);
+        for (int i = 0; i < count; ++i) {
+            fetch_ahead(p, row + i * R, R, column, from, to);
+            tile<R, V>(p, row + i * R, column, from, to);
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 // (D) parts of the actor's parameters. Within a phase the tasks share nothing that is written.
 
 constexpr int PIECE = 128;  // rows of the batch per task, at most
-constexpr int BLOCK = 48;   // rows of a parameter per task: whole tiles and whole panels
+constexpr int BLOCK = 64;   // rows of a parameter per task: whole panels
 
 struct Matrix {
     Buffer memory;
