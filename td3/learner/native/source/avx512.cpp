@@ -1,27 +1,13 @@
 // The arithmetic for processors with AVX-512: vectors of 16, 32 registers.
-#include "includes.h"
+#include "kernels.h"
 
 #if defined(__x86_64__)
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,fma"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,fma")
-#endif
-
-namespace td3::avx512 {
-constexpr int WIDTH = 16, ROWS = 12, VECTORS = 2;
-#include "vectors.inl"
-#include "product.inl"
-#include "adam.inl"
-#include "update.inl"
-}  // namespace td3::avx512
-
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+#define TARGET "avx512f,avx512dq,avx512vl,avx512bw,fma"
+#define PROCESSOR avx512
+#define FLOATS 16
+#define TILE_ROWS 12
+#define TILE_VECTORS 2
+#include "arithmetic.inl"
 
 namespace td3 {
 const Kernels avx512_kernels = {
