@@ -43,14 +43,19 @@ def main() -> None:
         steps, means, spreads = curve(Path(folder))
         axes.plot(steps, means, color=colour, linewidth=2.2, label=label)
         axes.fill_between(steps, means - spreads, means + spreads, color=colour, alpha=0.12, linewidth=0)
-    axes.set(xlabel="environment steps", ylabel="return, mean of 10 episodes without noise", title=chosen.title)
-    axes.set_xlim(0, chosen.upto)
+    finish(figure, axes, chosen.title, chosen.upto)
+    figure.savefig(chosen.picture)
+
+
+def finish(figure: Any, axes: Any, title: str, upto: int) -> None:
+    """What all pictures of learning curves share."""
+    axes.set(xlabel="environment steps", ylabel="return, mean of 10 episodes without noise", title=title)
+    axes.set_xlim(0, upto)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}k")
     axes.grid(alpha=0.25)
     axes.legend(frameon=False, fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
-    figure.savefig(chosen.picture)
 
 
 def curve(folder: Path) -> tuple[Any, Any, Any]:

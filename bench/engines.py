@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import td3
-from bench.curves import curve
+from bench.curves import curve, finish
 
 COLOURS = {"native": "#1d4ed8", "torch": "#c2410c"}
 
@@ -63,17 +63,7 @@ def draw(curves: dict[str, list[tuple[Any, Any]]], chosen: argparse.Namespace) -
             axes.plot(steps, means, color=COLOURS[engine], linewidth=1, alpha=0.45)
         label = f"{engine}: mean of {len(found)} seeds"
         axes.plot(found[0][0], mean_of(found), color=COLOURS[engine], linewidth=2.6, label=label)
-    axes.set(
-        xlabel="environment steps",
-        ylabel="return, mean of 10 episodes without noise",
-        title=f"{chosen.env}: both engines, {chosen.seeds} seeds each",
-    )
-    axes.set_xlim(0, chosen.steps)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}k")
-    axes.grid(alpha=0.25)
-    axes.legend(frameon=False, fontsize=9)
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.tight_layout()
+    finish(figure, axes, f"{chosen.env}: both engines, {chosen.seeds} seeds each", chosen.steps)
     figure.savefig(chosen.picture)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from td3.speed.cases import CASES, Case, operations
 from td3.speed.report import draw, tables
-from td3.speed.rounds import interleave
+from td3.speed.rounds import REST, interleave
 from td3.views import cli
 
 
@@ -24,6 +24,7 @@ def test_the_operations_of_an_update_are_counted_right():
 def test_rounds_are_interleaved_and_the_best_and_the_middle_are_told(monkeypatch):
     now, order = [0.0], []
     monkeypatch.setattr("td3.speed.rounds.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("td3.speed.rounds.time.sleep", lambda seconds: order.append(seconds))
 
     def run_at(name, seconds_each):
         def run(count):
@@ -32,10 +33,10 @@ def test_rounds_are_interleaved_and_the_best_and_the_middle_are_told(monkeypatch
 
         return run
 
-    slow = run_at("slow", iter([0.02] * 3 + [0.04, 0.01, 0.02]))
-    fast = run_at("fast", iter([0.001] * 7))
+    slow = run_at("slow", iter([0.02] * 2 + [9, 0.02, 9, 0.04, 9, 0.01]))  # before each round a few untimed
+    fast = run_at("fast", iter([0.001] * 10))
     speeds = interleave({"slow": slow, "fast": fast}, rounds=3, seconds=0.32)
-    assert order[-6:] == ["slow", "fast"] * 3
+    assert order[-18:] == [REST, "slow", "slow", REST, "fast", "fast"] * 3
     assert (speeds["slow"].best, speeds["slow"].median) == pytest.approx((100, 50))
     assert (speeds["fast"].best, speeds["fast"].median) == pytest.approx((1000, 1000))
 

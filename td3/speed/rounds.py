@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from td3.speed.subjects import Run
 
-
 REST = 0.02  # seconds: the threads of whoever ran before spin for a while, and would take a core from the next
 
 
