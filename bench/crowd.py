@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from td3.training import cores
+from td3.learner.making import cores
 
 ROUNDS, SECONDS, START = 5, 4.0, 12.0  # both are ready long before they start
 

@@ -20,7 +20,7 @@ from td3.learner.networks import Actor, Encoder
 from td3.learner.state import put_actor
 from td3.replay.room import check_room
 from td3.training import Session, config_of, untrusted
-from td3.types import Evaluation
+from td3.types import Evaluation, Float32s
 
 
 class Agent:
@@ -88,7 +88,8 @@ def evaluate(agent: "Agent | TD3", episodes: int = 10, seed: int = 0) -> Evaluat
                 f"env {env!r} has {sizes[0]} observations and {sizes[1]} actions; "
                 f"the agent was trained with {trained[0]} and {trained[1]}."
             )
-        return play_episodes(worlds, agent.policy, seeding.environment_seeds(seed, "judging environments", episodes))
+        seeds = seeding.environment_seeds(seed, "judging environments", episodes)
+        return play_episodes(worlds, agent.policy, seeds, agent.config.gamma)
     finally:
         worlds.close()
 
@@ -150,7 +151,10 @@ class TD3:
             return self._loaded
         session = self._open(1)
         worlds = session.worlds
-        policy = lambda rows: session.learner.act(rows)  # noqa: E731 - whichever learner the session has then
+
+        def policy(rows: Float32s) -> Float32s:
+            return session.learner.act(rows)  # whichever learner the session has then
+
         return Agent(policy, worlds.observation, worlds.action, self.config, session.step)
 
     def _open(self, steps: int) -> Session:

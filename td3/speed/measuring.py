@@ -12,13 +12,13 @@ from td3.agent import Agent
 from td3.config import Config
 from td3.environments import ActionMap, ObservationMap
 from td3.learner import policy_of, why_not_native
+from td3.learner.making import use_threads
 from td3.learner.native import library
 from td3.learner.native.engine import NativeLearner
 from td3.learner.networks import Actor, Encoder, draw_weights
 from td3.speed.cases import CASES, ENV, GROWTH, Case, operations
 from td3.speed.rounds import Speed, interleave
 from td3.speed.subjects import Ours, Run, Subject, subjects
-from td3.training import use_threads
 
 
 def measure(
@@ -80,9 +80,7 @@ def around(case: Case, rounds: int) -> dict[str, float]:
     ours, clocks = Ours("native"), {"update": Clock(), "env": Clock()}
 
     def make() -> gymnasium.Env[Any, Any]:
-        env = gymnasium.make(ENV)
-        env.step = clocks["env"].around(env.step)  # type: ignore[method-assign]
-        return env
+        return ClockedEnvironment(gymnasium.make(ENV), clocks["env"])
 
     session = ours.session(make, case)
     assert isinstance(session.learner, NativeLearner)
@@ -114,6 +112,17 @@ class Clock:
             return result
 
         return clocked
+
+
+class ClockedEnvironment(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """The environment, with its steps under a clock."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any], clock: Clock) -> None:
+        super().__init__(env)
+        self._step = clock.around(env.step)
+
+    def step(self, action: Any) -> Any:
+        return self._step(action)
 
 
 class ClockedLibrary:
