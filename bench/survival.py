@@ -30,7 +30,7 @@ from td3.keeping.checkpoint import Checkpoint
 STEPS = 100
 SMALL = {
     "env": "Pendulum-v1", "warmup_steps": 30, "hidden": (8, 8), "batch_size": 8, "checkpoint_every": 40,
-    "eval_every": 90, "eval_episodes": 1, "log_every": 25, "threads": 1, "buffer_size": 100,
+    "eval_every": 90, "eval_episodes": 1, "log_every": 25, "threads": 1, "buffer_size": 100, "film": False,
 }  # fmt: skip
 
 
@@ -41,15 +41,13 @@ def config(**settings: Any) -> td3.Config:
 def words(run: Path, **settings: Any) -> list[str]:
     """The command line of the same run."""
     given = {**SMALL, "steps": STEPS, **settings}
-    flags = [
-        part
-        for name, value in given.items()
-        if name != "env"
-        for part in (
-            f"--{name.replace('_', '-')}",
-            ",".join(map(str, value)) if isinstance(value, tuple) else str(value),
-        )
-    ]
+    flags: list[str] = []
+    for name, value in given.items():
+        word = name.replace("_", "-")
+        if isinstance(value, bool):
+            flags.append(f"--{word}" if value else f"--no-{word}")
+        elif name != "env":
+            flags += [f"--{word}", ",".join(map(str, value)) if isinstance(value, tuple) else str(value)]
     return ["train", str(given["env"]), *flags, "--run", str(run)]
 
 

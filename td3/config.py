@@ -160,6 +160,12 @@ class Config:
     keep_last: int = setting(2, "newest checkpoints that are kept", at_least=1, at_most=1_000_000)
     keep_best: int = setting(1, "best-judged checkpoints that are kept besides", at_least=0, at_most=1_000_000)
     log_every: int = setting(250, "steps between two rows of training metrics", at_least=1)
+    record_updates: bool = setting(
+        True, "record one real update now and then, for the page; at most a hundredth of the time goes into it"
+    )
+    film: bool = setting(
+        True, "film an evaluated episode now and then, for the page, where the environment can draw itself"
+    )
 
     engine: str = setting(
         "auto",

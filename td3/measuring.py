@@ -54,9 +54,13 @@ class Means:
 
 
 def evaluation_metrics(evaluation: Evaluation) -> dict[str, Any]:
-    return {
+    metrics: dict[str, Any] = {
         "eval/mean_return": evaluation.mean,
         "eval/std_return": evaluation.std,
         "eval/returns": evaluation.returns,
         "eval/lengths": evaluation.lengths,
     }
+    if evaluation.predicted:  # of the same episodes: what the critic promised, and what came of it
+        metrics["eval/predicted_q"] = float(np.mean(evaluation.predicted))
+        metrics["eval/discounted_return"] = float(np.mean(evaluation.discounted))
+    return metrics

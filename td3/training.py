@@ -7,8 +7,6 @@ Nothing is printed, and whoever looks at the events cannot change them. Each eve
 point, with every transition remembered and its updates done: leaving the loop there loses nothing.
 """
 
-import contextlib
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from td3 import seeding
 from td3.collection import Collector, Played
@@ -25,11 +22,14 @@ from td3.environments import Worlds, check_apart, environments_of, make_worlds
 from td3.environments.spaces import all_finite, describe_bounds, oddities, space_to_data
 from td3.errors import ConfigError, EnvironmentFailure, RunError, TrainingDiverged
 from td3.evaluation import play_episodes
+from td3.filming import Film
 from td3.keeping import Checkpoint, File, Keeper, Record, RunFolder, Snapshot
 from td3.keeping.folder import versions
-from td3.learner import ENGINES, Learner, choose_engine, described, switched
+from td3.learner import choose_engine, described, switched
+from td3.learner.making import check_device, fitting, make_learner, use_threads
 from td3.learner.state import network_tensors, optimizer_tensors, put_networks, put_optimizers
 from td3.measuring import Means, evaluation_metrics
+from td3.recording import Recorder
 from td3.replay import bytes_per_transition
 from td3.replay.room import check_room, human
 from td3.types import (
@@ -87,6 +87,8 @@ class Session:
         self.folder: RunFolder | None = None
         self.record: Record | None = None
         self.keeper: Keeper | None = None
+        self.recorder: Recorder | None = None
+        self.film: Film | None = None
         try:
             self.bytes_each = bytes_per_transition(self.worlds.observation.size, self.worlds.action.size)
             self.bytes = check_room(self.bytes_each, min(config.buffer_size, config.steps))
@@ -122,6 +124,10 @@ class Session:
         self.folder = folder
         self.record = Record(folder.metrics, since.manifest.record.size if since else 0)
         self.keeper = Keeper(folder.path, self.config.keep_last, self.config.keep_best, self.versions())
+        if self.config.record_updates:
+            self.recorder = Recorder(folder.updates, self.config, since.step if since else 0)
+        if self.config.film and self._judge:
+            self.film = Film(folder.film, self.config.env, environments_of(self._judge), environments_of(self.worlds))
         if since is not None:
             self.keeper.go_on_from(since)
             if self.record.hash.hexdigest() != since.manifest.record.sha256:
@@ -294,7 +300,12 @@ class Session:
         elif self.step > config.update_after:
             self.due += sum(length for _, _, length in played.ended) * config.updates_per_step
         while self.learner.updates + 1 <= self.due + 1e-9:
-            means = self.learner.learn(self.replay_chance, self.smoothing_chance)
+            if self.recorder and self.recorder.due(self.step, self.learner.updates):
+                means = self.recorder.learn(
+                    self.learner, self.step, self.replay_chance, self.smoothing_chance, described(self.engine)
+                )
+            else:
+                means = self.learner.learn(self.replay_chance, self.smoothing_chance)
             self.means.add(means, self.learner.updates % config.policy_delay == 0)
 
     def _due(self, before: int, goal: int) -> bool:
@@ -311,7 +322,7 @@ class Session:
         if crossed(config.log_every, before, step) or step >= goal:
             yield Measured(step, self._measure())
         if self._judge and (crossed(config.eval_every, before, step) or step >= goal):
-            yield self._evaluate()
+            yield self._evaluate(last=step >= goal)
         best_now = self.judged is not None and self.judged == (step, self.best)
         due = crossed(config.checkpoint_every, before, step) or best_now or step >= goal
         if due and self.keeper:
@@ -336,18 +347,20 @@ class Session:
             raise self._diverged()
         return metrics
 
-    def _evaluate(self) -> Evaluated:
+    def _evaluate(self, last: bool) -> Evaluated:
         assert self._judge is not None
         paused = time.perf_counter()
         # Fresh starts each time, known from the step alone: no score is tuned to its starts, none depends on others.
         config = self.config
         seeds = seeding.environment_seeds(config.seed, "evaluation environments", config.eval_episodes, self.step)
-        evaluation = play_episodes(self._judge, self._policy, seeds)
+        evaluation = play_episodes(self._judge, self._policy, seeds, config.gamma, self.learner.value)
         improved = self.best is None or evaluation.mean > self.best
         self.best = evaluation.mean if improved else self.best
         self.judged = (self.step, evaluation.mean)
         self._write(self.step, evaluation_metrics(evaluation))
-        then, *counters = self._measured  # judging is not training: it does not count as slowness
+        if self.film:
+            self.film.offer(self._policy, seeds[0], evaluation.lengths[0], last)
+        then, *counters = self._measured  # judging and filming are not training: they do not count as slowness
         self._measured = (then + time.perf_counter() - paused, counters[0], counters[1])
         return Evaluated(self.step, evaluation, improved)
 
@@ -398,39 +411,17 @@ class Session:
         """The folder is let go; the run itself goes on in memory."""
         if self.record:
             self.record.close()
+        if self.recorder:
+            self.recorder.close()
         if self.folder:
             self.folder.release()
-        self.record = self.folder = self.keeper = None
+        self.record = self.folder = self.keeper = self.recorder = self.film = None
 
     def close(self) -> None:
         self.worlds.close()
         if self._judge:
             self._judge.close()
         self.leave()
-
-
-def make_learner(engine: str, config: Config, observation_size: int, action_size: int) -> Learner:
-    seed = int(seeding.sequence(config.seed, "weights").generate_state(1, np.uint64)[0] >> 1)
-    with fitting(config):
-        learner = ENGINES[engine](observation_size, action_size, config, seed)
-    if config.compile:
-        for network in (learner.actor, learner.actor_target, learner.critics, learner.critic_targets):
-            network.compile()
-    return learner
-
-
-@contextlib.contextmanager
-def fitting(config: Config) -> Iterator[None]:
-    """What does not fit in memory is the config's fault."""
-    try:
-        yield
-    except (MemoryError, RuntimeError) as problem:
-        if "alloc" not in str(problem):
-            raise
-        raise ConfigError(
-            f"buffer_size, batch_size and hidden must fit in memory; {config.buffer_size:,} transitions with layers of "
-            f"{','.join(map(str, config.hidden))} and batches of {config.batch_size:,} do not."
-        ) from problem
 
 
 def crossed(every: int, before: int, now: int) -> bool:
@@ -454,26 +445,3 @@ def untrusted(env: Any) -> str:
         f"env {env!r} lives in Python code, which is not imported just because a run names it: "
         "pass the environment (env=…, --env) or say that you trust it (trust=True, --trust)."
     )
-
-
-def use_threads(threads: int, engine: str = "torch", workers: int = 0) -> int:
-    """Sets and tells the number of threads of the update; 0 chooses.
-
-    The native engine takes every core, for it works alone while the others are busy; one stays free for environments
-    in processes of their own. PyTorch always leaves one: two threads with one busy core are far slower than one alone.
-    """
-    if threads == 0:
-        free = cores() if engine == "native" and not workers else cores() - 1
-        threads = max(1, min(4, free))
-    torch.set_num_threads(threads)
-    return threads
-
-
-def cores() -> int:
-    """How many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def check_device(device: str) -> None:
-    if device == "cuda" and not torch.cuda.is_available():
-        raise ConfigError("device must be cpu here: this PyTorch sees no CUDA GPU; got 'cuda'.")

@@ -69,9 +69,12 @@ class Update(NamedTuple):
     q2: "Tensor"  # (B,)
     critic_loss: "Tensor"  # ()
     actor_loss: "Tensor | None"  # ()
+    told: "Tensor | None" = None  # the means as an engine that adds up in its own way has told them
 
     def means(self) -> "Tensor":
         """Float64 (5,), in the order of MEANS; the actor's loss is NaN where it waited."""
+        if self.told is not None:
+            return self.told
         import torch
 
         waited = torch.full((), torch.nan, device=self.target.device)
@@ -87,6 +90,8 @@ class Evaluation(NamedTuple):
 
     returns: tuple[float, ...]
     lengths: tuple[int, ...]
+    discounted: tuple[float, ...] = ()  # each episode's return with a reward t steps later worth γᵗ of it
+    predicted: tuple[float, ...] = ()  # what the first critic said that would be; nothing where there is no critic
 
     @property
     def episodes(self) -> int:

@@ -16,7 +16,10 @@ from td3.keeping.checkpoint import find
 from td3.training import Session
 from td3.views.cli import main
 
-SETTINGS = {"hidden": (8,), "batch_size": 8, "warmup_steps": 20, "threads": 1, "log_every": 20, "eval_episodes": 2}
+SETTINGS = {
+    "hidden": (8,), "batch_size": 8, "warmup_steps": 20, "threads": 1, "log_every": 20, "eval_episodes": 2,
+    "film": False,
+}  # fmt: skip
 
 
 def make_run(folder, env="Pendulum-v1", **settings):
@@ -28,7 +31,7 @@ def make_run(folder, env="Pendulum-v1", **settings):
 def test_a_run_folder_says_how_it_was_made_and_holds_what_was_learned(tmp_path):
     run, events = make_run(tmp_path / "run", seed=5)
     assert sorted(one.name for one in run.iterdir()) == [
-        "checkpoints", "config.json", "lock", "memory", "metrics.jsonl", "versions.json",
+        "checkpoints", "config.json", "lock", "memory", "metrics.jsonl", "updates.jsonl", "versions.json",
     ]  # fmt: skip
     config = json.loads((run / "config.json").read_text())
     assert config["env"] == "Pendulum-v1" and config["seed"] == 5 and config["hidden"] == [8]

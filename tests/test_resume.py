@@ -9,7 +9,10 @@ from td3.keeping import RunFolder, read_metrics
 from td3.keeping.checkpoint import find
 from td3.training import Session
 
-SMALL = {"hidden": (16, 16), "batch_size": 16, "threads": 1, "log_every": 30, "eval_episodes": 2, "eval_every": 70}
+SMALL = {
+    "hidden": (16, 16), "batch_size": 16, "threads": 1, "log_every": 30, "eval_episodes": 2, "eval_every": 70,
+    "film": False,
+}  # fmt: skip
 
 
 class Wandering(gymnasium.Env):

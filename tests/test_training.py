@@ -13,7 +13,10 @@ from td3.learner.state import network_tensors, optimizer_tensors
 from td3.measuring import Means
 from td3.training import Session, crossed
 
-SMALL = {"hidden": (16, 16), "batch_size": 16, "warmup_steps": 50, "threads": 1, "log_every": 50, "eval_episodes": 2}
+SMALL = {
+    "hidden": (16, 16), "batch_size": 16, "warmup_steps": 50, "threads": 1, "log_every": 50, "eval_episodes": 2,
+    "film": False,
+}  # fmt: skip
 
 
 def config(**settings):

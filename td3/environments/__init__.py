@@ -15,9 +15,20 @@ if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get(
     with contextlib.suppress(OSError):
         ctypes.CDLL("libEGL.so.1")
         os.environ.setdefault("MUJOCO_GL", "egl")
+    # Those that draw with pygame would look for a screen and a sound card, and complain aloud that there is none.
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+    os.environ.setdefault("SDL_AUDIODRIVER", "dummy")
 
-from td3.environments.making import check_apart, environments_of, make_worlds
+from td3.environments.making import check_apart, environments_of, make_drawable, make_worlds
 from td3.environments.spaces import ActionMap, ObservationMap
 from td3.environments.worlds import Worlds
 
-__all__ = ["ActionMap", "ObservationMap", "Worlds", "check_apart", "environments_of", "make_worlds"]
+__all__ = [
+    "ActionMap",
+    "ObservationMap",
+    "Worlds",
+    "check_apart",
+    "environments_of",
+    "make_drawable",
+    "make_worlds",
+]

@@ -1,9 +1,11 @@
 """From a name or a callable to environments that can be played: in this process, in workers, or ready-made."""
 
+import contextlib
 import importlib
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import gymnasium
 from gymnasium.vector import VectorEnv
@@ -43,6 +45,45 @@ def make_worlds(
     except TD3Error:
         first.close()
         raise
+
+
+def make_drawable(env: str | Callable[..., Any], others: Sequence[Any], size: int) -> LocalWorlds:
+    """One environment more that draws what it shows, as arrays and if it can be told so about `size` pixels wide.
+
+    A callable that takes no `render_mode` cannot be asked for one; that, and all else, is a ConfigError here.
+    """
+    name, make = env_name(env), maker(env)
+    if not takes(make, "render_mode"):
+        raise ConfigError(f"env {name!r} takes no render_mode: it cannot be drawn.")
+    drawing: Callable[..., Any] = partial(cast(Callable[..., Any], make), render_mode="rgb_array")
+    try:
+        by_name = isinstance(make, partial) and make.func is gymnasium.make
+        one = _single(name, partial(drawing, width=size, height=size) if by_name else drawing)
+    except ConfigError:  # those that know no width and height
+        one = _single(name, drawing)
+    if one.render_mode != "rgb_array":
+        raise ConfigError(f"env {name!r} does not draw arrays.")
+    check_apart(name, [one, *others])
+    draw_plainly(one)
+    return local_worlds(name, [one], role="Filmed environment")
+
+
+def draw_plainly(env: gymnasium.Env[Any, Any]) -> None:
+    """Without MuJoCo's shadows, mirrors and smooth edges, which cost twenty times as much as all else in a picture."""
+    model: Any = getattr(env.unwrapped, "model", None)
+    with contextlib.suppress(AttributeError, TypeError):  # another kind of model, or none
+        model.vis.quality.shadowsize = model.vis.quality.offsamples = 0
+        model.mat_reflectance[:] = 0
+
+
+def takes(make: Callable[..., Any], name: str) -> bool:
+    """Whether a callable has an argument of this name, or any."""
+    try:
+        known = inspect.signature(make).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return any(one.kind is one.VAR_KEYWORD or (one.name == name and one.kind in by_name) for one in known)
 
 
 def make_local(name: str, make: Callable[[], Any], first: int, count: int) -> LocalWorlds:

@@ -4,8 +4,22 @@
 holds numbered folders that appear whole or not at all and are never written again, and `memory/` the rows they share.
 """
 
-from td3.keeping.checkpoint import Checkpoint, File, Keeper, Snapshot
-from td3.keeping.folder import RunFolder, verify
-from td3.keeping.record import Record, read_metrics
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from td3.keeping.checkpoint import Checkpoint, File, Keeper, Snapshot
+    from td3.keeping.folder import RunFolder, verify
+    from td3.keeping.record import Record, read_metrics
 
 __all__ = ["Checkpoint", "File", "Keeper", "Record", "RunFolder", "Snapshot", "read_metrics", "verify"]
+
+
+_HOMES = {"Record": "record", "read_metrics": "record", "RunFolder": "folder", "verify": "folder"}
+
+
+def __getattr__(name: str) -> Any:
+    """Found when asked for: whoever only reads files needs no PyTorch."""
+    if name not in __all__:
+        raise AttributeError(f"module 'td3.keeping' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"td3.keeping.{_HOMES.get(name, 'checkpoint')}"), name)

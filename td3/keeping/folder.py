@@ -30,6 +30,16 @@ class RunFolder:
     def metrics(self) -> Path:
         return self.path / "metrics.jsonl"
 
+    @property
+    def updates(self) -> Path:
+        """Real updates, recorded now and then for whoever watches; no part of any checkpoint."""
+        return self.path / "updates.jsonl"
+
+    @property
+    def film(self) -> Path:
+        """An episode of the newest evaluation that was filmed; no part of any checkpoint either."""
+        return self.path / "film.webp"
+
     @classmethod
     def create(cls, path: str | Path, config: Config) -> "RunFolder":
         """A new folder, held by us, with all that is known before the first step; one in use is left alone.

@@ -113,3 +113,10 @@ class Learner:
     def act(self, observations: Float32s) -> Float32s:
         """The actor, not its target, plays: (n, observation_size) → (n, action_size), without noise."""
         return self.actor.play(observations)
+
+    @torch.no_grad()
+    def value(self, observations: Float32s, actions: Float32s) -> Float32s:
+        """The first critic's value of each row, (n,)."""
+        rows = (torch.from_numpy(one).to(self.config.device) for one in (observations, actions))
+        values: Float32s = self.critics.first(*rows).cpu().numpy()
+        return values

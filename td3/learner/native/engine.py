@@ -62,11 +62,13 @@ class NativeLearner(Learner):
         columns.append(terminated.astype(np.bool_))
         told = torch.empty(rows * (actions + 5))
         memory = library.Memory(*map(address, columns))
-        means = self._perform(memory, np.arange(rows), noise.contiguous(), told.data_ptr()).float()
+        means = self._perform(memory, np.arange(rows), noise.contiguous(), told.data_ptr())
         next_action, next_q1, next_q2, target, q1, q2 = told.split([rows * actions, *[rows] * 5])
-        actor_loss = None if self.updates % self.config.policy_delay else means[1]
+        critic_loss, actor_loss = means[:2].float()
+        waited = self.updates % self.config.policy_delay > 0
         next_action = next_action.view(rows, actions)
-        return Update(next_action, next_q1, next_q2, target, q1, q2, means[0], actor_loss)
+        losses = (critic_loss, None if waited else actor_loss)
+        return Update(next_action, next_q1, next_q2, target, q1, q2, *losses, told=means)
 
     def act(self, observations: Float32s) -> Float32s:
         if self._seen_actor != versions(self._watched[: len(self._seen_actor)]):

@@ -1,0 +1,379 @@
+"""Now and then one real update is written down with all its numbers, for whoever watches: it is the run's own update.
+
+`updates.jsonl` is a side record. No checkpoint knows it, nothing is read back from it but where it ends, and whatever
+goes wrong with it costs lines of it and nothing else.
+"""
+
+import contextlib
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.optim import Adam
+
+from td3.config import Config
+from td3.learner import Learner
+from td3.types import Batch, Bools, Float32s, Update
+
+SHOWN = 6  # rows of the batch that are told in full
+NUMBERS = 24  # of a vector: the first ones
+HISTOGRAMS, BINS = 32, 20  # dimensions of the action that have one, and its bars from −1 to 1
+SATURATED = 0.99  # an action as large as this is at its bound: tanh has hardly a slope left there
+GROUP = 4  # updates at most, however long the actor waits
+MOST = 1_000  # groups in a run of any length: the file stays small
+LONGEST_LINE = 2**20
+SHARE = 100  # one part in so many of the time
+SETTINGS = (
+    "gamma", "tau", "policy_delay", "target_noise", "noise_clip", "actor_lr", "critic_lr", "batch_size", "hidden",
+    "buffer_size",
+)  # fmt: skip
+NETWORKS = {"actor": 1, "actor_target": 1, "critics": 2, "critic_targets": 2}  # how many lie side by side in each
+
+Clock = Callable[[], float]
+
+
+class Allowance:
+    """At most a hundredth of the time: after each expense the next has to wait for a hundred times as long.
+
+    And for so long that all together, one more like the last included, is no more than a hundredth of the time since
+    the beginning. The first waits for as long as it is expected to cost.
+    """
+
+    def __init__(self, clock: Clock, expected: float = 0.0) -> None:
+        self.clock, self.seconds = clock, 0.0  # all that was spent
+        self._began = clock()
+        self._again = self._began + SHARE * expected
+
+    def due(self) -> bool:
+        return self.clock() >= self._again
+
+    def spent(self, seconds: float) -> None:
+        self.seconds += seconds
+        self._again = max(self.clock() + SHARE * seconds, self._began + SHARE * (self.seconds + seconds))
+
+
+class Recorder:
+    """Performs an update in the learner's stead when one is due, to the same bit, and writes down what happened.
+
+    Updates are recorded in groups, one after the other until one has moved the actor, too: both kinds can be watched.
+    """
+
+    def __init__(self, path: Path, config: Config, step: int, clock: Clock = time.perf_counter) -> None:
+        """What the file tells of steps after `step` did not happen: the run goes on from there."""
+        self._config = config
+        self._every = max(config.log_every, config.steps // MOST)
+        self.allowance = Allowance(clock)  # the updates themselves count, too
+        self._group: float | None = None  # the seconds of the group under way
+        self._step: int | None = None  # of the last group
+        self._length = 0
+        self._file = opened(path)
+        if self._file is not None:
+            try:
+                self._length = length_until(self._file, step)
+                os.ftruncate(self._file, self._length)
+            except OSError:
+                self.close()
+
+    def due(self, step: int, updates: int) -> bool:
+        """Whether the update after so many is to be recorded."""
+        if self._file is None or self._group is not None:
+            return self._file is not None
+        delay = self._config.policy_delay
+        return (
+            (self._step is None or step - self._step >= self._every)
+            and delay - updates % delay == min(delay, GROUP)  # it ends where the actor moves, too
+            and self.allowance.due()
+        )
+
+    def learn(
+        self,
+        learner: Learner,
+        step: int,
+        replay: np.random.Generator,
+        smoothing: np.random.Generator,
+        engine: str,
+    ) -> Tensor:
+        """What `learner.learn` does and tells; and a line in the file."""
+        began = self.allowance.clock()
+        rows, noise = learner.draw(replay, smoothing)
+        batch = Batch(*(column.to(self._config.device) for column in learner.memory.gather(rows)))
+        before = None
+        with contextlib.suppress(MemoryError, RuntimeError), alone():  # no room for copies: this update goes untold
+            before = Before.of(learner, batch)
+        update = learner.update(batch, noise)
+        delayed = update.actor_loss is not None
+        if before is not None:
+            with contextlib.suppress(MemoryError, RuntimeError), alone():
+                what = {"update": learner.updates, "step": step, "delayed": delayed, "engine": engine}
+                told = Telling(learner, rows, noise, batch, before, update).all()
+                self._append(msgspec.json.encode({**what, **told}) + b"\n")
+        self._count(step, self.allowance.clock() - began, ended=delayed)
+        return update.means()
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _count(self, step: int, seconds: float, ended: bool) -> None:
+        self._group = (self._group or 0.0) + seconds
+        if ended:
+            self.allowance.spent(self._group)
+            self._group, self._step = None, step
+
+    def _append(self, row: bytes) -> None:
+        """In one write, or not at all."""
+        if self._file is None:
+            return
+        with contextlib.suppress(OSError):
+            if os.pwrite(self._file, row, self._length) == len(row):
+                self._length += len(row)
+            else:
+                os.ftruncate(self._file, self._length)
+
+
+def opened(path: Path) -> int | None:
+    """A regular file to write to; None where there is none to be had. Links, pipes and devices are left alone."""
+    with contextlib.suppress(OSError):
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            return None
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+        if stat.S_ISREG(os.fstat(file).st_mode):
+            return file
+        os.close(file)
+    return None
+
+
+class Line(msgspec.Struct):
+    """What must be known of a line to keep it."""
+
+    step: int
+    update: int
+
+
+def length_until(file: int, step: int) -> int:
+    """The bytes of the whole lines, from the first on, that tell of nothing later than `step`."""
+    length = 0
+    with os.fdopen(os.dup(file), "rb") as lines:
+        while (line := lines.readline(LONGEST_LINE)).endswith(b"\n"):
+            try:
+                if msgspec.json.decode(line, type=Line).step > step:
+                    break
+            except (msgspec.DecodeError, RecursionError):
+                break
+            length += len(line)
+    return length
+
+
+class Before(NamedTuple):
+    """What will be gone after the update, and where its successor is found."""
+
+    shown: list[int]  # places in the batch that are told in full
+    networks: dict[str, list[nn.Parameter]]  # themselves, which the update moves
+    parameters: dict[str, list[Tensor]]  # as they are before it
+    moments: dict[str, list[Tensor | None]]  # Adam's mean of each gradient; None before its first step
+    own_action: Tensor  # what the actor plays in every s of the batch
+    target_action: Tensor  # what its target plays in the s' that are shown
+
+    @classmethod
+    @torch.no_grad()
+    def of(cls, learner: Learner, batch: Batch) -> "Before":
+        shown = chosen(batch.terminated.cpu().numpy() > 0)
+        networks = {name: list(getattr(learner, name).parameters()) for name in NETWORKS}
+        return cls(
+            shown,
+            networks,
+            {name: [one.clone() for one in network] for name, network in networks.items()},
+            {
+                name: [one if one is None else one.clone() for one in moments(optimizer)]
+                for name, optimizer in optimizers(learner).items()
+            },
+            learner.actor.forward(batch.observation),  # `forward`: nothing is compiled for it
+            learner.actor_target.forward(batch.next_observation[shown]),
+        )
+
+
+def chosen(terminated: Bools) -> list[int]:
+    """The first few places of a batch; one of them is that of an end, if there is any."""
+    shown = list(range(min(SHOWN, len(terminated))))
+    if terminated.any() and not terminated[shown].any():
+        shown[-1] = int(terminated.argmax())
+    return shown
+
+
+class Telling:
+    """One update as plain data."""
+
+    def __init__(
+        self,
+        learner: Learner,
+        rows: NDArray[np.int64],
+        noise: Tensor,
+        batch: Batch,
+        before: Before,
+        update: Update,
+    ) -> None:
+        self.learner, self.config = learner, learner.config
+        self.rows, self.noise, self.batch, self.before, self.update = rows, noise, batch, before, update
+        self.delayed = update.actor_loss is not None
+
+    @torch.no_grad()
+    def all(self) -> dict[str, Any]:
+        update, sizes = self.update, [column.shape[1] for column in self.batch[:2]]
+        return {
+            "settings": {name: getattr(self.config, name) for name in SETTINGS},
+            "observation_size": sizes[0],
+            "action_size": sizes[1],
+            "memory": self._memory(),
+            "rows": self._rows(),
+            "critic_loss": plain(update.critic_loss),
+            "actor_loss": None if update.actor_loss is None else plain(update.actor_loss),
+            "gradient": self._gradient(),
+            "moved": self._moved(),
+            "apart": self._apart(),
+            "batch": self._batch(),
+        }
+
+    def _memory(self) -> dict[str, Any]:
+        memory = self.learner.memory
+        ages = (memory.written - 1 - self.rows) % memory.capacity  # the newest row's is 0
+        return {
+            "rows": len(memory),
+            "capacity": memory.capacity,
+            "mean_age": float(ages.mean()),
+            "oldest_age": len(memory) - 1,
+        }
+
+    def _rows(self) -> dict[str, Any]:
+        config, update, shown = self.config, self.update, self.before.shown
+        observation, action, reward, next_observation, terminated = (column[shown] for column in self.batch)
+        drawn = self.noise[shown] * config.target_noise
+        own_action = self.before.own_action[shown]
+        return {
+            "row": self.rows[shown].tolist(),
+            "observation": plain(observation),
+            "action": plain(action),
+            "reward": plain(reward),
+            "next_observation": plain(next_observation),
+            "terminated": (terminated > 0).tolist(),
+            "target_action": plain(self.before.target_action),
+            "drawn_noise": plain(drawn),
+            "noise": plain(drawn.clamp(-config.noise_clip, config.noise_clip)),
+            "next_action": plain(update.next_action[shown]),
+            "next_q1": plain(update.next_q1[shown]),
+            "next_q2": plain(update.next_q2[shown]),
+            "next_q": plain(torch.minimum(update.next_q1, update.next_q2)[shown]),
+            "target": plain(update.target[shown]),
+            "q1": plain(update.q1[shown]),
+            "q2": plain(update.q2[shown]),
+            "own_action": plain(own_action) if self.delayed else None,
+            # The critics have not moved since step 12: these are the values that the actor climbed.
+            "own_q1": plain(self.learner.critics.first(observation, own_action)) if self.delayed else None,
+        }
+
+    def _gradient(self) -> dict[str, float | None]:
+        """From what Adam made of it, m ← β·m + (1 − β)·g, so it is the one that was used, whoever computed it."""
+        found: dict[str, list[float]] = {}
+        for name, optimizer in optimizers(self.learner).items():
+            beta: float = optimizer.param_groups[0]["betas"][0]
+            pairs = zip(self.before.moments[name], moments(optimizer), strict=True)
+            parts = (
+                after if before is None else torch.sub(after, before, alpha=beta)
+                for before, after in pairs
+                if after is not None
+            )
+            found[name] = [one / (1 - beta) for one in lengths(parts, NETWORKS[name])]
+        critic1, critic2 = found["critics"]
+        return {"critic1": critic1, "critic2": critic2, "actor": found["actor"][0] if self.delayed else None}
+
+    def _moved(self) -> dict[str, float | None]:
+        found: dict[str, Any] = {name: [None] * count for name, count in NETWORKS.items()}
+        for name in NETWORKS if self.delayed else ("critics",):
+            found[name] = distances(self.before.parameters[name], self.before.networks[name], NETWORKS[name])
+        return {
+            "critic1": found["critics"][0],
+            "critic2": found["critics"][1],
+            "actor": found["actor"][0],
+            "actor_target": found["actor_target"][0],
+            "critic1_target": found["critic_targets"][0],
+            "critic2_target": found["critic_targets"][1],
+        }
+
+    def _apart(self) -> dict[str, float]:
+        of = self.before.networks
+        (actor,) = distances(of["actor"], of["actor_target"], 1)
+        critic1, critic2 = distances(of["critics"], of["critic_targets"], 2)
+        return {"actor": actor, "critic1": critic1, "critic2": critic2}
+
+    def _batch(self) -> dict[str, Any]:
+        update = self.update
+        own_action = self.before.own_action.cpu().numpy()
+        means = ("q1", "q2", "target", "next_q1", "next_q2")
+        return {
+            "twin_gap": float((update.q1 - update.q2).abs().mean(dtype=torch.float64)),
+            "q1_smaller": float((update.next_q1 < update.next_q2).double().mean()),
+            "terminated": int((self.batch.terminated > 0).sum()),
+            "saturated": float((np.abs(own_action) > SATURATED).mean()),
+            "histogram": histogram(own_action[:, :HISTOGRAMS]),
+            **{name: float(getattr(update, name).mean(dtype=torch.float64)) for name in means},
+        }
+
+
+def optimizers(learner: Learner) -> dict[str, Adam]:
+    """By the network each of them moves."""
+    return {"actor": learner.actor_optimizer, "critics": learner.critics_optimizer}
+
+
+def moments(optimizer: Adam) -> list[Tensor | None]:
+    # Asked with `get`: looking up what is not there would put it there.
+    return [optimizer.state.get(one, {}).get("exp_avg") for one in optimizer.param_groups[0]["params"]]
+
+
+def distances(these: Sequence[Tensor], those: Sequence[Tensor], count: int) -> list[float]:
+    """How far apart two networks are in all their numbers; for `count` pairs of them that lie side by side."""
+    return lengths((one - other for one, other in zip(these, those, strict=True)), count)
+
+
+def lengths(tensors: Iterable[Tensor], count: int) -> list[float]:
+    """The Euclidean length of all these numbers together, for each of `count` networks that lie side by side."""
+    parts = [torch.linalg.vector_norm(one.reshape(count, -1), dim=1, dtype=torch.float64) for one in tensors]
+    found: list[float] = torch.linalg.vector_norm(torch.stack(parts), dim=0).tolist() if parts else [0.0] * count
+    return found
+
+
+def histogram(actions: Float32s) -> list[list[int]]:
+    """Of each dimension, how many actions lie in each of `BINS` equal parts from −1 to 1; what is no number in none."""
+    dimensions = actions.shape[1]
+    place = np.clip((actions + 1) * (BINS / 2), 0, BINS - 1)
+    bar = np.nan_to_num(place).astype(np.int64) + BINS * np.arange(dimensions)
+    counts = np.bincount(bar.ravel(), np.isfinite(place).ravel(), BINS * dimensions)
+    found: list[list[int]] = counts.astype(np.int64).reshape(dimensions, BINS).tolist()
+    return found
+
+
+def plain(numbers: Tensor) -> Any:
+    """Python's numbers, in as few digits as a float32 is worth; the first of each row of a longer vector."""
+    return shortened((numbers[..., :NUMBERS] if numbers.dim() == 2 else numbers).tolist())
+
+
+def shortened(numbers: Any) -> Any:
+    return [shortened(one) for one in numbers] if isinstance(numbers, list) else float(f"{numbers:.7g}")
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """One thread: the numbers are few, and waking others, which an engine may have at work, costs more than they do."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)  # what an engine computes with PyTorch depends on it
