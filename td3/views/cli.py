@@ -6,6 +6,7 @@ command needs it: `--help` answers at once.
 """
 
 import argparse
+import contextlib
 import importlib.util
 import os
 import sys
@@ -88,6 +89,7 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
     train.add_argument("env", nargs="?", metavar="ENV", help=help_of("env"))
     train.add_argument("--run", metavar="DIR", help="a new folder for the run (default: one under runs/)")
     train.add_argument("--quiet", action="store_true", help="say only how it ended")
+    train.add_argument("--watch", action="store_true", help="show the run on a live web page, too")
     settings = train.add_argument_group("settings (a task or preset may choose another default)")
     for name in SETTINGS:
         if name != "env":
@@ -119,6 +121,14 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
 
     command("selftest", run_selftest, "Compare every engine's update with an independent float64 retelling.")
 
+    watch = command("watch", run_watch, "Show runs on a live web page, while they train and after.")
+    watch.add_argument("runs", nargs="?", metavar="RUNS", help="a run, or a folder with runs below it (default: runs)")
+    serving(watch)
+    watch.add_argument("--until-closed", action="store_true", help=argparse.SUPPRESS)  # for `train --watch`
+
+    explain = command("explain", run_explain, "Show the fifteen steps, moving, on a small agent that learns meanwhile.")
+    serving(explain)
+
     bench = command("bench", run_bench, "Measure speed, side by side with the peers that are installed.")
     bench.add_argument("--threads", metavar="N,N", help="numbers of threads (default: 1 and every core)")
     bench.add_argument("--sections", metavar="A,B", help=f"of {', '.join(SECTIONS)} (default: all)")
@@ -131,6 +141,16 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
 def trusting(parser: Parser) -> None:
     parser.add_argument("--env", metavar="ENV", help="play this environment instead of the one the run names")
     parser.add_argument("--trust", action="store_true", help="import the Python code the run's env names")
+
+
+def serving(parser: Parser) -> None:
+    parser.add_argument(
+        "--host",
+        metavar="HOST",
+        default="127.0.0.1",
+        help="the address to listen on (default: 127.0.0.1, this machine alone); any other needs the token it prints",
+    )
+    parser.add_argument("--port", metavar="N", help="the port to listen on (default: the first free one from 8533 on)")
 
 
 def flag(name: str) -> str:
@@ -168,7 +188,13 @@ def run_train(chosen: argparse.Namespace) -> int:
     from td3.views.training import new_folder, watch_training
 
     folder = Path(chosen.run) if chosen.run else new_folder(config)
-    return watch_training(train(config, folder), folder, quiet=chosen.quiet, as_json=chosen.json)
+    with contextlib.ExitStack() as stack:
+        if chosen.watch:
+            needs_page()
+            from td3.views.watching import beside
+
+            say(f"Watch it at {stack.enter_context(beside(folder))}")
+        return watch_training(train(config, folder), folder, quiet=chosen.quiet, as_json=chosen.json)
 
 
 def run_resume(chosen: argparse.Namespace) -> int:
@@ -204,7 +230,7 @@ def run_evaluate(chosen: argparse.Namespace) -> int:
         find_local_modules()
     from td3.agent import evaluate, load
     from td3.config import env_name
-    from td3.training import use_threads
+    from td3.learner.making import use_threads
 
     use_threads(1)  # one observation at a time gives two threads nothing to share
     agent = load(chosen.run, chosen.checkpoint, chosen.env, chosen.trust)
@@ -263,10 +289,36 @@ def run_selftest(chosen: argparse.Namespace) -> int:
     return 0 if all(result.passed for result in results) else 1
 
 
+def run_watch(chosen: argparse.Namespace) -> int:
+    needs_page()
+    folder = Path(chosen.runs or "runs")
+    if chosen.runs and not chosen.until_closed and not folder.is_dir():
+        raise ConfigError(f"RUNS must be a folder; {chosen.runs!r} is none.")
+    from td3.views.watching import watch
+
+    return watch(folder, chosen.host, port_of(chosen), as_json=chosen.json, until_closed=chosen.until_closed)
+
+
+def run_explain(chosen: argparse.Namespace) -> int:
+    needs_page()
+    from td3.views.watching import explain
+
+    return explain(chosen.host, port_of(chosen), as_json=chosen.json)
+
+
+def port_of(chosen: argparse.Namespace) -> int | None:
+    return None if chosen.port is None else whole_number("--port", chosen.port, at_least=0, at_most=65_535)
+
+
+def needs_page() -> None:
+    for module in ("starlette", "uvicorn", "plotly"):
+        needs(module, "watch")
+
+
 def run_bench(chosen: argparse.Namespace) -> int:
+    from td3.learner.making import cores
     from td3.speed.report import draw, tables
     from td3.speed.running import bench
-    from td3.training import cores
 
     most = cores()
     threads = [whole_number("--threads", one, at_least=1) for one in words_of(chosen.threads)] or [1, most]
@@ -308,13 +360,14 @@ def needs(module: str, extra: str) -> None:
         raise ConfigError(f"This needs {module}, which is not installed: pip install 'td3[{extra}]'.")
 
 
-def whole_number(name: str, text: str, at_least: int) -> int:
+def whole_number(name: str, text: str, at_least: int, at_most: int | None = None) -> int:
     try:
         number = int(text)
     except ValueError:
         number = at_least - 1
-    if number < at_least:
-        raise ConfigError(f"{name} must be a whole number, at least {at_least}; got {text!r}.")
+    if number < at_least or (at_most is not None and number > at_most):
+        limit = f"at least {at_least}" if at_most is None else f"from {at_least} to {at_most:,}"
+        raise ConfigError(f"{name} must be a whole number, {limit}; got {text!r}.")
     return number
 
 

@@ -1,0 +1,159 @@
+"""`td3 watch` and `td3 explain`: start the live page, say where it is, and leave when told to."""
+
+import contextlib
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import webbrowser
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from td3.errors import ConfigError
+from td3.views.speaking import answer, say
+from td3.views.web.runs import Watched
+from td3.views.web.safety import is_loopback
+
+PORT = 8533
+TRIES = 50  # ports tried from there on, where none is asked for
+
+
+def watch(folder: Path, host: str, port: int | None, *, as_json: bool = False, until_closed: bool = False) -> int:
+    """Serves the page until Ctrl-C; with `until_closed` until whoever holds our standard input is gone."""
+    with listening(host, port) as door:
+        token = None if is_here(host) else secrets.token_urlsafe(24)
+        address = address_of(host, door.getsockname()[1], token)
+        if as_json:
+            answer({"address": address, "pid": os.getpid()})
+        else:
+            say(f"Watching {folder} at {address}\nCtrl-C ends it.")
+        serve(folder, host, token, door, until_closed=until_closed)
+    return 0
+
+
+def serve(folder: Path, host: str, token: str | None, door: socket.socket, *, until_closed: bool) -> None:
+    import uvicorn
+
+    from td3.views.web.server import Page
+
+    page = Page(folder.absolute(), host, token)
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            page.end()
+            await super().shutdown(sockets)
+
+    server = Server(
+        uvicorn.Config(
+            page,
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            timeout_graceful_shutdown=1,
+            limit_concurrency=2_000,
+        )
+    )
+    if until_closed:
+
+        def wait_for_the_end() -> None:
+            sys.stdin.buffer.read()
+            server.should_exit = True
+
+        threading.Thread(target=wait_for_the_end, daemon=True).start()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)  # all end it alike, and what is open is closed
+    with contextlib.suppress(KeyboardInterrupt):
+        server.run([door])
+
+
+def explain(host: str, port: int | None, *, as_json: bool = False) -> int:
+    """Trains a small agent on the spot, in a folder that goes with us, and shows its updates step by step."""
+    with tempfile.TemporaryDirectory(prefix="td3-explain-") as place, listening(host, port) as door:
+        folder = Path(place)
+        run = folder / "Pendulum-v1"
+        words = ["train", "Pendulum-v1", "--steps", "20000", "--run", str(run), "--quiet", "--threads", "1"]
+        training = subprocess.Popen(
+            [sys.executable, "-m", "td3", *words],
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # a Ctrl-C is for us alone
+        )
+        token = None if is_here(host) else secrets.token_urlsafe(24)
+        page = f"steps?id={Watched(folder, run).id}"
+        address = address_of(host, door.getsockname()[1], token, page)
+        if as_json:
+            answer({"address": address, "pid": os.getpid()})
+        else:
+            say(f"A small agent learns Pendulum-v1 while you look: {address}\nCtrl-C ends it.")
+        if at_a_screen():
+            webbrowser.open(address)
+        try:
+            serve(folder, host, token, door, until_closed=False)
+        finally:
+            training.kill()
+            training.wait()
+    return 0
+
+
+@contextlib.contextmanager
+def beside(folder: Path) -> Iterator[str]:
+    """A page of its own process, so that viewers cost training little; gone with us, however we go."""
+    words = [sys.executable, "-m", "td3", "watch", str(folder), "--json", "--until-closed"]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+    assert process.stdin
+    assert process.stdout
+    try:
+        line = process.stdout.readline()
+        if not line:  # it has said why on stderr
+            raise ConfigError("The page could not be started; train without --watch.")
+        address = str(msgspec.json.decode(line, type=dict[str, str | int])["address"])
+        yield f"{address}run?id={Watched(folder.absolute(), folder.absolute()).id}"
+    finally:
+        process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(5)
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@contextlib.contextmanager
+def listening(host: str, port: int | None) -> Iterator[socket.socket]:
+    """The door: the port that was asked for, or the first free one from ours on."""
+    wanted = [port] if port is not None else range(PORT, PORT + TRIES)
+    reason = ""
+    for one in wanted:
+        try:
+            family = socket.getaddrinfo(host, one, type=socket.SOCK_STREAM)[0][0]
+            door = socket.create_server((host, one), family=family, backlog=1_024)
+        except (OSError, OverflowError) as problem:
+            reason = getattr(problem, "strerror", None) or str(problem)
+            continue
+        with door:
+            yield door
+        return
+    ports = f"port {port}" if port is not None else f"ports {PORT} to {PORT + TRIES - 1}"
+    raise ConfigError(f"host {host!r}, {ports} cannot be listened on: {reason}.")
+
+
+def is_here(host: str) -> bool:
+    return host == "localhost" or is_loopback(host)
+
+
+def address_of(host: str, port: int, token: str | None, page: str = "") -> str:
+    host = socket.gethostname() if host in ("0.0.0.0", "::") else host  # every address of this machine: its name
+    name = f"[{host}]" if ":" in host else host
+    if token is None:
+        return f"http://{name}:{port}/{page}"
+    return f"http://{name}:{port}/{page}{'&' if '?' in page else '?'}token={token}"
+
+
+def at_a_screen() -> bool:
+    return sys.platform == "darwin" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

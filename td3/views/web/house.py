@@ -1,0 +1,97 @@
+"""All that is known of the watched folder: its runs, and of each what somebody has asked for."""
+
+import contextlib
+import functools
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from td3.errors import RunError
+from td3.views.web.runs import Run, Watched, find, stamp
+from td3.views.web.series import Points, Record, names_in
+from td3.views.web.updates import Updates
+
+LOOK_AROUND = 2.0  # seconds between two looks for folders that came or went
+MOST_RECORDS = 500  # of which blocks are kept; the one not asked for the longest goes first
+
+
+class Unknown(Exception):
+    """A run, a metric or an update that is not here."""
+
+
+class House:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._watched: dict[str, Watched] = {}
+        self._looked = -LOOK_AROUND
+        self._lock = threading.Lock()
+        self._record = functools.lru_cache(MOST_RECORDS)(Record)
+        self._updates = functools.lru_cache(MOST_RECORDS)(Updates)
+
+    def rows(self) -> list[Run]:
+        with self._lock:
+            self._look_around()
+            found = []
+            for one in self._watched.values():
+                with contextlib.suppress(OSError):  # it went while we looked
+                    found.append(one.row())
+            return found
+
+    def _look_around(self) -> None:
+        now = time.monotonic()
+        if now - self._looked < LOOK_AROUND:
+            return
+        self._looked = now
+        known = {one.path: one for one in self._watched.values()}
+        there = [known.get(path) or Watched(self.root, path) for path in find(self.root)]
+        self._watched = {one.id: one for one in there}
+
+    def run(self, id: str) -> Watched:
+        if id not in self._watched:
+            with self._lock:
+                self._looked = -LOOK_AROUND
+                self._look_around()
+        if id not in self._watched:
+            raise Unknown(f"There is no run {id[:40]!r} here.")
+        return self._watched[id]
+
+    def detail(self, id: str) -> dict[str, Any]:
+        run = self.run(id)
+        config = versions = None
+        with contextlib.suppress(RunError):
+            config = run.config()
+        with contextlib.suppress(RunError):
+            versions = run.versions()
+        metrics: list[str] = []
+        with contextlib.suppress(RunError, OSError):
+            metrics = names_in(run.metrics)
+        return {
+            "run": run.row(),
+            "config": config,
+            "versions": versions,
+            "metrics": metrics,
+            "updates": len(self.updates(id).refresh()),
+            "film": stamp(run.film)[1] > 0,
+            "film_version": film_version(run),
+        }
+
+    def series(self, id: str, names: list[str], first: float, last: float, points: int) -> dict[str, Any]:
+        run = self.run(id)
+        known = sorted(set(names_in(run.metrics)) & set(names))
+        found = self._record(run.metrics, tuple(known)).within(first, last, 2 * points) if known else {}
+        nothing = Points(np.empty(0), np.empty(0))
+        series = {name: found.get(name, nothing) for name in names}
+        return {
+            "id": id,  # NaN is written as null
+            "series": {name: {"step": one.step.tolist(), "value": one.value.tolist()} for name, one in series.items()},
+        }
+
+    def updates(self, id: str) -> Updates:
+        return self._updates(self.run(id).updates)
+
+
+def film_version(run: Watched) -> int:
+    return int(1_000 * stamp(run.film)[0])

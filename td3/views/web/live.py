@@ -1,0 +1,149 @@
+"""Tells every viewer what is new: looked up once a second, whoever watches, and handed to all as the same bytes.
+
+A viewer that reads slowly holds little of ours: what does not fit into its small queue is dropped, and when it has read
+the rest its stream ends; it comes back and fetches anew. One that reads nothing for long is let go.
+"""
+
+import asyncio
+import contextlib
+import threading
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+
+from td3.errors import RunError
+from td3.views.web.files import GrowingLines, decoded_lines
+from td3.views.web.house import House, Unknown, film_version
+from td3.views.web.runs import Run, Watched
+from td3.views.web.updates import Updates
+
+PERIOD = 1.0  # seconds between two looks
+HEARTBEAT = 15.0  # seconds of silence after which a comment is sent
+PATIENCE = 30.0  # seconds one message may take to be read before the viewer counts as dead
+QUEUE = 16  # messages that wait for a viewer
+MOST_ROWS = 1_000  # new rows that are told one by one; of more, the viewer fetches a summary
+MOST_VIEWERS = 1_000
+
+
+def message(event: str, data: Any) -> bytes:
+    return b"event: " + event.encode() + b"\ndata: " + msgspec.json.encode(data) + b"\n\n"
+
+
+class Followed:
+    """One run that somebody looks at closely."""
+
+    def __init__(self, run: Watched) -> None:
+        self.run, self.lines, self.updates = run, GrowingLines(run.metrics), Updates(run.updates)
+        self.film, self.newest = film_version(run), -1
+        with contextlib.suppress(RunError, OSError):
+            for _ in self.lines.new():
+                pass  # what is there already, the viewer fetches
+
+    def news(self) -> list[bytes]:
+        told = []
+        with contextlib.suppress(RunError, OSError):
+            rows = [row for _, lump in self.lines.new() for row in decoded_lines(lump, dict[str, Any])]
+            if self.lines.restarted or len(rows) > MOST_ROWS:
+                told.append(message("points", {"id": self.run.id, "again": True}))
+            elif rows:
+                told.append(message("points", {"id": self.run.id, "series": columns(rows)}))
+        with contextlib.suppress(RunError, OSError):
+            found = self.updates.refresh()
+            if found and found[-1].update != self.newest:
+                self.newest = found[-1].update
+                told.append(message("updates", {"id": self.run.id, "newest": self.newest, "count": len(found)}))
+        if film_version(self.run) != self.film:
+            self.film = film_version(self.run)
+            told.append(message("film", {"id": self.run.id, "version": self.film}))
+        return told
+
+
+def columns(rows: list[dict[str, Any]]) -> dict[str, dict[str, list[Any]]]:
+    found: dict[str, dict[str, list[Any]]] = defaultdict(lambda: {"step": [], "value": []})
+    for row in rows:
+        for name, value in row.items():
+            if name != "step" and (value is None or isinstance(value, int | float)):
+                found[name]["step"].append(row.get("step"))
+                found[name]["value"].append(value)
+    return found
+
+
+class Viewer:
+    def __init__(self, id: str | None) -> None:
+        self.id = id
+        self.queue: asyncio.Queue[bytes] = asyncio.Queue(QUEUE)
+        self.behind = False
+
+    def tell(self, news: bytes) -> None:
+        self.behind = self.behind or self.queue.full()
+        if not self.behind:
+            self.queue.put_nowait(news)
+
+    def end(self) -> None:
+        """Its stream ends with what waits for it."""
+        self.behind = True
+        if self.queue.empty():
+            self.queue.put_nowait(b": the end\n\n")
+
+    async def next(self) -> bytes | None:
+        """What to tell it next; None where it has missed something."""
+        if self.behind and self.queue.empty():
+            return None
+        try:
+            return await asyncio.wait_for(self.queue.get(), HEARTBEAT)
+        except TimeoutError:
+            return b": still here\n\n"
+
+
+class Hub:
+    def __init__(self, house: House) -> None:
+        self.house = house
+        self.viewers: set[Viewer] = set()
+        self._followed: dict[str, Followed] = {}
+        self._rows: dict[str, Run] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._lock = threading.Lock()
+
+    @contextlib.asynccontextmanager
+    async def viewer(self, id: str | None) -> AsyncIterator[Viewer]:
+        """Somebody who is told all that comes after this moment; what was before, it fetches."""
+        viewer = Viewer(id)
+        self.viewers.add(viewer)
+        try:
+            await asyncio.to_thread(self._follow, {id} if id else set())
+            if self._task is None or self._task.done():
+                self._task = asyncio.create_task(self._look_on())
+            yield viewer
+        finally:
+            self.viewers.discard(viewer)
+
+    async def _look_on(self) -> None:
+        """Looks as long as there is anybody to tell."""
+        while self.viewers:
+            ids = {viewer.id for viewer in self.viewers if viewer.id}
+            common, special = await asyncio.to_thread(self._look, ids)
+            for viewer in self.viewers:
+                for news in (*common, *special.get(viewer.id or "", ())):
+                    viewer.tell(news)
+            await asyncio.sleep(PERIOD)
+        self._rows, self._followed = None, {}
+
+    def _follow(self, ids: set[str]) -> None:
+        with self._lock:
+            if self._rows is None:
+                self._rows = {row.id: row for row in self.house.rows()}
+            for id in ids - self._followed.keys():
+                with contextlib.suppress(Unknown):
+                    self._followed[id] = Followed(self.house.run(id))
+
+    def _look(self, ids: set[str]) -> tuple[list[bytes], dict[str, list[bytes]]]:
+        self._follow(ids)
+        with self._lock:
+            before, self._rows = self._rows or {}, {row.id: row for row in self.house.rows()}
+            changed = [row for id, row in self._rows.items() if before.get(id) != row]
+            gone = [id for id in before if id not in self._rows]
+            self._followed = {id: one for id, one in self._followed.items() if id in ids}
+            common = [message("runs", {"runs": changed, "gone": gone})] if changed or gone else []
+            return common, {id: one.news() for id, one in self._followed.items()}

@@ -1,0 +1,426 @@
+// Curves: what a run's metrics are called, how points are kept, smoothed and averaged, and how Plotly draws them.
+
+import { calmly, colour, get, setAttribute, theme } from "./shared.js";
+
+/** Every curve a page can show: its words, and what its axis says. */
+export const METRICS = {
+  "eval/mean_return": { words: "Evaluation return", axis: "mean return" },
+  "rollout/ep_return": { words: "Training return", axis: "return of an episode" },
+  "rollout/ep_length": { words: "Episode length", axis: "steps in an episode" },
+  "train/critic_loss": { words: "Critic loss", axis: "critic loss" },
+  "train/actor_loss": { words: "Actor loss", axis: "actor loss" },
+  "train/q1_mean": { words: "Q1", axis: "mean value" },
+  "train/q2_mean": { words: "Q2", axis: "mean value" },
+  "train/target_mean": { words: "Target", axis: "mean value" },
+  "eval/predicted_q": { words: "Belief: predicted Q", axis: "discounted return" },
+  "eval/discounted_return": { words: "Reality: discounted return", axis: "discounted return" },
+  "eval/std_return": { words: "Spread of the evaluation return", axis: "standard deviation" },
+  "time/steps_per_second": { words: "Steps per second", axis: "steps per second" },
+  "time/updates_per_second": { words: "Updates per second", axis: "updates per second" },
+};
+
+export const COLOURS = 8;
+const DASHES = ["solid", "dash", "dot", "dashdot"];
+
+// ── Points ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/**
+ * Points in the order of their steps; a null is a gap.
+ * @typedef {{step: number[], value: (number | null)[]}} Series
+ */
+
+const MOST_POINTS = 6000; // live points arrive in full; beyond this the server is asked to thin them again
+
+/** One metric of one run: the whole of it, thinned by the server; what arrives live; and the zoomed part in full. */
+export class Curve {
+  /** @type {Series} */
+  whole = { step: [], value: [] };
+  /** @type {{from: number, to: number, series: Series} | null} */
+  detail = null;
+
+  replace(series) {
+    this.whole = { step: [...series.step], value: [...series.value] };
+  }
+
+  append(series) {
+    extend(this.whole, series);
+    if (this.detail) extend(this.detail.series, series, this.detail);
+  }
+
+  get isLong() {
+    return this.whole.step.length > MOST_POINTS;
+  }
+
+  get isEmpty() {
+    return !this.whole.value.some((value) => value !== null);
+  }
+
+  /** The whole, with the zoomed part in full detail put in its place. @returns {Series} */
+  get points() {
+    if (!this.detail) return this.whole;
+    const { from, to, series } = this.detail;
+    const before = slice(this.whole, (step) => step < from);
+    const after = slice(this.whole, (step) => step > to);
+    return {
+      step: [...before.step, ...series.step, ...after.step],
+      value: [...before.value, ...series.value, ...after.value],
+    };
+  }
+}
+
+function last(list) {
+  return list.length ? list[list.length - 1] : -Infinity;
+}
+
+function slice(series, wanted) {
+  const places = series.step.flatMap((step, place) => (wanted(step) ? [place] : []));
+  return { step: places.map((place) => series.step[place]), value: places.map((place) => series.value[place]) };
+}
+
+/** Appends what is new. A fetch and an event may tell the same point: at the last step known, equal values are one. */
+function extend(known, arriving, { from = 0, to = Infinity } = {}) {
+  const newest = last(known.step);
+  const same = new Set(slice(known, (step) => step === newest).value);
+  arriving.step.forEach((step, place) => {
+    const value = arriving.value[place];
+    if (step < newest || step < from || step > to || (step === newest && same.has(value))) return;
+    known.step.push(step);
+    known.value.push(value);
+  });
+}
+
+/**
+ * Exponential moving average, freed from the bias of its beginning; a gap stays a gap.
+ * @param {Series} series
+ * @param {number} weight of the past, from 0 (none) to below 1
+ * @returns {Series}
+ */
+export function smooth(series, weight) {
+  if (!weight) return series;
+  let sum = 0;
+  let mass = 0;
+  const value = series.value.map((one) => {
+    if (one === null) return null;
+    sum = weight * sum + (1 - weight) * one;
+    mass = weight * mass + (1 - weight);
+    return sum / mass;
+  });
+  return { step: series.step, value };
+}
+
+/**
+ * A series' values at other steps, by straight lines between its points; null outside of them.
+ * @param {Series} series
+ * @param {number[]} steps in order
+ */
+export function interpolate(series, steps) {
+  const { step, value } = series;
+  const known = value.flatMap((one, place) => (one === null ? [] : [place]));
+  let at = 0;
+  return steps.map((wanted) => {
+    while (at + 1 < known.length && step[known[at + 1]] <= wanted) at += 1;
+    if (!known.length || wanted < step[known[0]] || wanted > step[known[known.length - 1]]) return null;
+    const left = known[at];
+    const right = known[Math.min(at + 1, known.length - 1)];
+    if (step[left] === wanted || left === right) return value[left];
+    const share = (wanted - step[left]) / (step[right] - step[left]);
+    return value[left] + share * (value[right] - value[left]);
+  });
+}
+
+const FINEST_GRID = 2000;
+
+function commonSteps(several) {
+  const steps = [...new Set(several.flatMap((series) => series.step))].sort((a, b) => a - b);
+  if (steps.length <= FINEST_GRID) return steps;
+  const [first, width] = [steps[0], last(steps) - steps[0]];
+  return Array.from({ length: FINEST_GRID }, (_, place) => first + (width * place) / (FINEST_GRID - 1));
+}
+
+function deviation(values, mean) {
+  return Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length);
+}
+
+/**
+ * Mean and standard deviation over several seeds, at the steps any of them has; seeds not there yet, or no longer, are
+ * left out, and `seeds` tells how many are in.
+ * @param {Series[]} several
+ */
+export function average(several) {
+  const step = commonSteps(several);
+  const curves = several.map((series) => interpolate(series, step));
+  const columns = step.map((_, place) => curves.map((values) => values[place]).filter((value) => value !== null));
+  const mean = columns.map((values) => (values.length ? values.reduce((a, b) => a + b, 0) / values.length : null));
+  const spread = columns.map((values, place) => (values.length ? deviation(values, mean[place]) : null));
+  return { step, mean, spread, seeds: columns.map((values) => values.length) };
+}
+
+// ── Traces ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** The colour of curve number `index`, from 0; a curve beyond the eighth differs by its dashes. */
+export function lineColour(index) {
+  return colour(`--series-${(index % COLOURS) + 1}`);
+}
+
+export function lineDash(index) {
+  return DASHES[Math.floor(index / COLOURS) % DASHES.length];
+}
+
+/** `rgb(…)` with an opacity. */
+export function faint(rgb, opacity) {
+  return rgb.replace(/^rgba?\(([^,]+),([^,]+),([^,)]+).*$/, `rgba($1,$2,$3, ${opacity})`);
+}
+
+/** A name as Plotly shows it: Plotly reads markup and entities in texts, and a name is neither. */
+export function plain(text) {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+}
+
+const FEW_POINTS = 30;
+const HOVER_VALUE = "%{y:,.5~r}";
+
+/**
+ * How a curve looks: its name, its colour's number, the plot it is in, …
+ * @typedef {{name: string, index?: number, row?: number, dash?: string, width?: number, fill?: boolean,
+ *   hover?: string}} Look
+ */
+
+/**
+ * A line; where there are few points they are seen.
+ * @param {Series} series
+ * @param {Look} look
+ */
+export function line(series, look) {
+  const { name, index = 0, row = 1, dash = lineDash(index), width, fill = false, hover = HOVER_VALUE } = look;
+  const paint = lineColour(index);
+  const few = series.step.length <= FEW_POINTS;
+  return {
+    type: "scatter",
+    mode: few ? "lines+markers" : "lines",
+    x: series.step,
+    y: series.value,
+    name: plain(name),
+    legendgroup: `${name} ${index}`,
+    yaxis: row === 1 ? "y" : `y${row}`,
+    line: { color: paint, width: width ?? (few ? 2 : 1.5), dash },
+    marker: { color: paint, size: few ? 5 : 3 },
+    connectgaps: false,
+    fill: fill ? "tozeroy" : "none",
+    fillcolor: faint(paint, 0.12),
+    hovertemplate: `${hover}<extra>${escapeTemplate(name)}</extra>`,
+  };
+}
+
+const LONGEST_NAME = 36;
+
+/** A name in a template: there `%{` would begin a variable; and of a long name the end tells it apart. */
+function escapeTemplate(name) {
+  const short = name.length > LONGEST_NAME ? `…${name.slice(1 - LONGEST_NAME)}` : name;
+  return plain(short).replaceAll("%{", "% {");
+}
+
+/** A line behind another: what was, before smoothing; each episode, behind their mean. */
+export function faintLine(series, look) {
+  const made = line(series, { ...look, width: 1 });
+  return { ...made, mode: "lines", opacity: 0.28, showlegend: false, hoverinfo: "skip", hovertemplate: null };
+}
+
+/** The area between two curves over the same steps, one piece for each stretch without a gap. */
+export function band(step, low, high, { name, index = 0, row = 1 }) {
+  const x = [];
+  const y = [];
+  for (const [from, to] of stretches(low, high)) {
+    const places = Array.from({ length: to - from }, (_, place) => from + place);
+    const back = [...places].reverse();
+    x.push(...places.map((place) => step[place]), ...back.map((place) => step[place]), null);
+    y.push(...places.map((place) => high[place]), ...back.map((place) => low[place]), null);
+  }
+  return {
+    type: "scatter",
+    mode: "lines",
+    x: x.slice(0, -1),
+    y: y.slice(0, -1),
+    name: plain(`${name}, ± std`),
+    legendgroup: `${name} ${index}`,
+    yaxis: row === 1 ? "y" : `y${row}`,
+    line: { width: 0 },
+    fill: "toself",
+    fillcolor: faint(lineColour(index), 0.16),
+    showlegend: false,
+    hoverinfo: "skip",
+  };
+}
+
+function stretches(low, high) {
+  const found = [];
+  let from = null;
+  for (let place = 0; place <= low.length; place += 1) {
+    const there = place < low.length && low[place] !== null && high[place] !== null;
+    if (there && from === null) from = place;
+    if (!there && from !== null) {
+      found.push([from, place]);
+      from = null;
+    }
+  }
+  return found;
+}
+
+/** Mean ± spread as a band, `spread` being read at the steps of `mean`. */
+export function spreadBand(mean, spread, look) {
+  const width = interpolate(spread, mean.step);
+  const moved = (sign) =>
+    mean.value.map((value, place) => (value === null || width[place] === null ? null : value + sign * width[place]));
+  return band(mean.step, moved(-1), moved(1), look);
+}
+
+// ── Drawing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+const CONFIGURATION = {
+  displaylogo: false,
+  showSendToCloud: false, // Plotly would offer to upload a chart, with its data, to its makers' server
+  plotlyServerURL: "",
+  responsive: true,
+  doubleClick: "reset+autosize",
+  modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+  showTips: false,
+};
+
+/**
+ * One of the plots that stand above one another in a chart.
+ * @typedef {{title: string, format?: string, range?: number[], rangemode?: string, autorange?: string, dtick?: number,
+ *   grid?: boolean, reference?: number}} Row
+ */
+
+/** @param {Row} row */
+function verticalAxis(row, place, rows, look) {
+  const share = 1 / rows;
+  const top = 1 - place * share;
+  return {
+    title: { text: row.title, standoff: 10, font: { size: 12, color: look.soft } },
+    domain: [place === rows - 1 ? 0 : top - share + 0.05, place === 0 ? 1 : top - 0.05],
+    gridcolor: look.grid,
+    linecolor: look.line,
+    zerolinecolor: look.line,
+    zeroline: false,
+    tickformat: row.format,
+    rangemode: row.rangemode,
+    range: row.range,
+    autorange: row.autorange,
+    dtick: row.dtick,
+    showgrid: row.grid ?? true,
+    automargin: true,
+    nticks: rows > 1 ? 5 : 7,
+  };
+}
+
+function reference(row, place, look) {
+  return {
+    type: "line",
+    xref: "paper",
+    x0: 0,
+    x1: 1,
+    yref: place === 0 ? "y" : `y${place + 1}`,
+    y0: row.reference,
+    y1: row.reference,
+    line: { color: look.line, width: 1, dash: "dot" },
+  };
+}
+
+function looks() {
+  return {
+    ink: colour("--ink"),
+    soft: colour("--ink-soft"),
+    faint: colour("--ink-faint"),
+    grid: colour("--plot-grid"),
+    line: colour("--line-strong"),
+    surface: colour("--surface"),
+    border: colour("--line"),
+  };
+}
+
+/** @param {{rows: Row[], legend?: boolean, horizontal?: object, hovermode?: string}} options */
+function layout({ rows, legend = true, horizontal = {}, hovermode = "x unified" }) {
+  const look = looks();
+  const { title = "step", ...across } = horizontal;
+  const made = {
+    font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: look.soft },
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    margin: { l: 48, r: 10, t: legend ? 30 : 8, b: 42 },
+    showlegend: legend,
+    legend: { orientation: "h", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom", font: { color: look.soft } },
+    hovermode,
+    hoverdistance: hovermode === "x unified" ? -1 : 20, // the nearest step speaks, however far it is
+    hoverlabel: { bgcolor: look.surface, bordercolor: look.border, font: { color: look.ink, size: 12 } },
+    dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom", // a finger scrolls the page
+    uirevision: "the reader's zoom stays",
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: look.faint, activecolor: look.ink },
+    shapes: rows.flatMap((row, place) => (row.reference === undefined ? [] : [reference(row, place, look)])),
+    xaxis: {
+      title: { text: title, standoff: 8, font: { size: 12, color: look.soft } },
+      anchor: rows.length === 1 ? "y" : `y${rows.length}`,
+      gridcolor: look.grid,
+      linecolor: look.line,
+      zeroline: false,
+      tickformat: "~s",
+      hoverformat: ",.0f",
+      unifiedhovertitle: { text: "step %{x:,.0f}" },
+      spikecolor: look.line,
+      spikethickness: 1,
+      spikedash: "solid",
+      nticks: 8,
+      ...across,
+    },
+  };
+  rows.forEach((row, place) => {
+    made[place === 0 ? "yaxis" : `yaxis${place + 1}`] = verticalAxis(row, place, rows.length, look);
+  });
+  return made;
+}
+
+/**
+ * Draws, or draws again, keeping the reader's zoom. Without traces the place says so quietly instead.
+ * @param {HTMLElement} place `[data-chart]`; its next sibling is the `.nothing` that speaks for it when it is empty
+ * @param {object[]} traces
+ * @param {{rows: Row[], legend?: boolean, horizontal?: object, hovermode?: string}} options
+ */
+export async function draw(place, traces, options) {
+  const empty = traces.length === 0;
+  place.hidden = empty;
+  if (place.nextElementSibling?.classList.contains("nothing")) place.nextElementSibling.hidden = !empty;
+  if (empty) return;
+  if (!window.Plotly) throw new Error("The charts cannot be drawn: their library did not load.");
+  await window.Plotly.react(place, traces, layout(options), CONFIGURATION);
+  if (!place.dataset.drawn) followSize(place);
+  setAttribute(place, "role", "figure");
+  setAttribute(place, "aria-label", `Chart of ${options.rows.map((row) => row.title).join(" and ")}`);
+  place.dataset.theme = theme();
+  place.dataset.drawn = "true";
+}
+
+/** A chart grows and shrinks with its card, which may change without the window doing so. */
+function followSize(place) {
+  const fit = calmly(() => !place.hidden && window.Plotly.Plots.resize(place), 100);
+  new ResizeObserver(fit).observe(place);
+}
+
+/** The steps a reader has zoomed to, or null when everything is shown. */
+export function zoomed(place) {
+  const axis = place.layout?.xaxis;
+  if (!axis?.range || axis.autorange) return null;
+  const [from, to] = axis.range;
+  return { from: Math.max(0, Math.floor(from)), to: Math.max(0, Math.ceil(to)) };
+}
+
+/** Calls back once the reader has zoomed, moved or let go. */
+export function onZoom(place, callback) {
+  place.on("plotly_relayout", (change) => {
+    if (Object.keys(change).some((name) => name.startsWith("xaxis"))) callback(zoomed(place));
+  });
+}
+
+/** Whole series of a run by metric. @returns {Promise<Object<string, Series>>} */
+export async function fetchSeries(id, metrics, span = {}, signal) {
+  const answer = await get("/api/series", { id, metric: metrics, from: span.from, to: span.to }, signal);
+  return answer.series;
+}

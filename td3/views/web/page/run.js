@@ -1,0 +1,455 @@
+// One run: its figures, its curves as they grow, its newest actions, its film and its settings.
+
+import {
+  Curve, draw, faint, fetchSeries, interpolate, line, lineColour, onZoom, smooth, spreadBand, zoomed,
+} from "./charts.js";
+import {
+  address, ago, calmly, colour, count, duration, element, get, listen, moment, number, onTheme, parameter, percent,
+  ready, setAttribute, setText, showTop, speed,
+} from "./shared.js";
+
+const id = parameter("id");
+const find = (name) => document.getElementById(name);
+const chartPlace = (name) => document.querySelector(`[data-chart="${name}"]`);
+const figure = (name) => document.querySelector(`[data-figure="${name}"]`);
+
+// ── What is known ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+const FROM_METRICS = [
+  "eval/mean_return", "eval/std_return", "eval/predicted_q", "eval/discounted_return", "rollout/ep_return",
+  "train/critic_loss", "train/actor_loss", "train/q1_mean", "train/q2_mean", "train/target_mean",
+  "time/steps_per_second", "time/updates_per_second",
+];
+const FROM_UPDATES = ["twin_gap", "q1_smaller", "saturated", "memory_rows", "mean_age"];
+
+/** @type {Map<string, Curve>} */
+const curves = new Map([...FROM_METRICS, ...FROM_UPDATES].map((name) => [name, new Curve()]));
+let run = null;
+let updates = null;
+
+const points = (name) => curves.get(name).points;
+const isThere = (name) => !curves.get(name).isEmpty;
+
+/** A line for each of these metrics that has points. */
+function lines(...wanted) {
+  return wanted
+    .filter(([name]) => isThere(name))
+    .map(([name, words, index, look]) => line(points(name), { name: words, index, ...look }));
+}
+
+// ── The charts ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+const SMOOTHING = 0.9;
+const SHARE = "%{y:.1%}";
+
+/**
+ * Each chart: where it is, what it is made of, and how.
+ * @typedef {{name: string, metrics: string[], rows: object[], traces: () => object[], legend?: boolean}} Chart
+ * @type {Chart[]}
+ */
+const CHARTS = [
+  {
+    name: "eval/mean_return",
+    metrics: ["eval/mean_return", "eval/std_return"],
+    rows: [{ title: "mean return" }],
+    legend: false,
+    traces: () => [
+      ...(isThere("eval/std_return") && isThere("eval/mean_return")
+        ? [spreadBand(points("eval/mean_return"), points("eval/std_return"), { name: "mean return" })]
+        : []),
+      ...lines(["eval/mean_return", "mean return", 0]),
+    ],
+  },
+  {
+    name: "rollout/ep_return",
+    metrics: ["rollout/ep_return"],
+    rows: [{ title: "return of an episode" }],
+    legend: false,
+    traces: () => {
+      if (!isThere("rollout/ep_return")) return [];
+      const every = points("rollout/ep_return");
+      const look = { index: 0 };
+      return [
+        { ...line(every, { ...look, name: "episode", width: 1 }), opacity: 0.35 },
+        { ...line(smooth(every, SMOOTHING), { ...look, name: "moving average" }), mode: "lines" },
+      ];
+    },
+  },
+  {
+    name: "eval/predicted_q",
+    metrics: ["eval/predicted_q", "eval/discounted_return"],
+    rows: [{ title: "discounted return" }],
+    traces: () => lines(
+      ["eval/predicted_q", "belief: predicted Q", 1, { dash: "dash" }],
+      ["eval/discounted_return", "reality", 0],
+    ),
+  },
+  {
+    name: "train/critic_loss",
+    metrics: ["train/critic_loss", "train/actor_loss"],
+    rows: [{ title: "critic loss" }, { title: "actor loss" }],
+    traces: () => lines(["train/critic_loss", "critic loss", 0], ["train/actor_loss", "actor loss", 1, { row: 2 }]),
+    legend: false,
+  },
+  {
+    name: "train/q1_mean",
+    metrics: ["train/q1_mean", "train/q2_mean", "train/target_mean"],
+    rows: [{ title: "mean value" }],
+    traces: () => lines(
+      ["train/target_mean", "target", 5, { dash: "dot" }],
+      ["train/q1_mean", "Q1", 0],
+      ["train/q2_mean", "Q2", 1, { dash: "dash" }],
+    ),
+  },
+  {
+    name: "twin_gap",
+    metrics: ["twin_gap", "q1_smaller"],
+    rows: [
+      { title: "mean |Q1 − Q2|", rangemode: "tozero" },
+      { title: "Q1 smaller", format: ".0%", range: [0, 1], reference: 0.5 },
+    ],
+    traces: () => lines(
+      ["twin_gap", "mean |Q1 − Q2|", 0],
+      ["q1_smaller", "Q1 is the smaller", 2, { row: 2, hover: SHARE }],
+    ),
+    legend: false,
+  },
+  {
+    name: "saturated",
+    metrics: ["saturated"],
+    rows: [{ title: "at the edge", format: ".0%", rangemode: "tozero" }],
+    traces: () => lines(["saturated", "share at the edge", 1, { hover: SHARE }]),
+    legend: false,
+  },
+  {
+    name: "memory_rows",
+    metrics: ["memory_rows", "mean_age"],
+    rows: [{ title: "transitions", format: "~s", rangemode: "tozero" }],
+    traces: () => lines(["memory_rows", "held", 0, { fill: true }], ["mean_age", "mean age", 4, { dash: "dash" }]),
+  },
+  {
+    name: "time/steps_per_second",
+    metrics: ["time/steps_per_second", "time/updates_per_second"],
+    rows: [{ title: "per second", rangemode: "tozero" }],
+    traces: () => lines(
+      ["time/steps_per_second", "steps", 0],
+      ["time/updates_per_second", "updates", 1, { dash: "dash" }],
+    ),
+  },
+];
+
+/** @param {Chart} chart */
+async function drawChart(chart) {
+  const place = chartPlace(chart.name);
+  await draw(place, chart.traces(), chart);
+  if (place.dataset.drawn && !place.dataset.zooms) {
+    place.dataset.zooms = "true";
+    onZoom(place, (span) => zoom(chart, span));
+  }
+}
+
+const dirty = new Set();
+
+const drawDirty = calmly(async () => {
+  const wanted = CHARTS.filter((chart) => dirty.has(chart.name));
+  dirty.clear();
+  for (const chart of wanted) await drawChart(chart);
+  showBelief();
+}, 300);
+
+function changed(metrics) {
+  for (const chart of CHARTS) if (chart.metrics.some((name) => metrics.includes(name))) dirty.add(chart.name);
+  if (dirty.size) drawDirty();
+}
+
+async function drawAll() {
+  for (const chart of CHARTS) await drawChart(chart);
+  await drawActions();
+  showBelief();
+}
+
+// ── Zooming: the part that is seen is fetched in full detail ────────────────────────────────────────────────────────
+
+const asking = new Map();
+
+/** @param {Chart} chart @param {{from: number, to: number} | null} span */
+async function zoom(chart, span) {
+  asking.get(chart.name)?.abort();
+  const metrics = chart.metrics.filter((name) => FROM_METRICS.includes(name));
+  if (!metrics.length) return;
+  if (!span) {
+    metrics.forEach((name) => (curves.get(name).detail = null));
+    setAttribute(chartPlace(chart.name), "data-detail", null);
+    await drawChart(chart);
+    return;
+  }
+  const control = new AbortController();
+  asking.set(chart.name, control);
+  try {
+    const found = await fetchSeries(id, metrics, span, control.signal);
+    for (const name of metrics) curves.get(name).detail = found[name] ? { ...span, series: found[name] } : null;
+    await drawChart(chart);
+    setAttribute(chartPlace(chart.name), "data-detail", `${span.from}-${span.to}`);
+  } catch (error) {
+    if (error.name !== "AbortError") showProblem(error.message);
+  }
+}
+
+// ── Words and figures ───────────────────────────────────────────────────────────────────────────────────────────────
+
+function showProblem(sentence) {
+  setText(find("problem"), sentence ?? "");
+  find("problem").hidden = !sentence;
+}
+
+function showRun() {
+  find("run").hidden = false;
+  document.title = `${run.env ?? run.name}${run.seed === null ? "" : `, seed ${run.seed}`} · td3`;
+  setText(find("name"), run.name);
+  setText(find("state"), run.state);
+  setAttribute(find("state"), "data-state", run.state);
+  setText(find("env"), run.env ?? "unknown environment");
+  setText(find("seed"), run.seed === null ? "" : `seed ${run.seed}`);
+  setText(find("run-problem"), run.problem ?? "");
+  find("run-problem").hidden = !run.problem;
+  setText(figure("best"), number(run.best));
+  setText(figure("last"), number(run.last));
+  setText(figure("speed"), speed(run.speed, "steps/s"));
+  showProgress();
+  showChanged();
+}
+
+function showProgress() {
+  const share = run.goal ? Math.min(1, run.step / run.goal) : null;
+  setText(figure("progress"), run.goal ? `${count(run.step)} of ${count(run.goal)} steps` : `${count(run.step)} steps`);
+  find("progress").hidden = share === null;
+  if (share !== null) find("progress").value = share;
+  const left = run.state === "live" && run.goal && run.speed ? (run.goal - run.step) / run.speed : null;
+  setText(figure("left"), run.state === "finished" ? "done" : duration(left));
+}
+
+function showChanged() {
+  setText(find("changed"), `changed ${ago(run.changed)}`);
+  setAttribute(find("changed"), "title", moment(run.changed));
+}
+
+/** Says in a sentence what the newest comparison of belief and reality tells. */
+function showBelief() {
+  const believed = curves.get("eval/predicted_q").whole;
+  const place = believed.value.findLastIndex((value) => value !== null);
+  const belief = believed.value[place];
+  const real = curves.get("eval/discounted_return").whole;
+  const [reality] = place < 0 ? [null] : interpolate(real, [believed.step[place]]);
+  find("belief").hidden = place < 0 || reality === null;
+  if (find("belief").hidden) return;
+  const gap = belief - reality;
+  const verdict = gap > 0 ? `${number(gap)} too much` : `${number(-gap)} too little`;
+  const expects = `At step ${count(believed.step[place])} the critic expects ${number(belief)}`;
+  setText(find("belief"), `${expects} and the agent gets ${number(reality)}: ${verdict}.`);
+  find("belief").dataset.gap = String(gap);
+}
+
+function showMemory() {
+  const { memory_rows: held = [], capacity } = updates?.series ?? {};
+  const newest = held[held.length - 1];
+  const known = newest !== undefined && newest !== null && Boolean(capacity);
+  find("memory-fill").hidden = !known;
+  if (!known) return;
+  find("memory-fill").value = newest / capacity;
+  setText(find("memory-text"), `${count(newest)} of ${count(capacity)} (${percent(newest / capacity)})`);
+}
+
+// ── Actions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** The middles of equal bins from −1 to 1. */
+function middles(bins) {
+  return Array.from({ length: bins }, (_, place) => -1 + (2 * place + 1) / bins);
+}
+
+function shares(counts) {
+  const total = counts.reduce((sum, one) => sum + one, 0);
+  return counts.map((one) => (total ? one / total : 0));
+}
+
+/** One dimension is told by bars, several by a strip each, darker where actions are frequent. */
+async function drawActions() {
+  const histogram = updates?.histogram;
+  const counts = histogram?.counts ?? [];
+  setText(find("histogram-step"), counts.length ? `newest: step ${count(histogram.step)}` : "");
+  const horizontal = { title: "action", tickformat: ".1f", hoverformat: ".2f", range: [-1, 1], showgrid: false };
+  const place = chartPlace("histogram");
+  if (counts.length > 1) place.style.setProperty("--height", `${Math.min(24 * counts.length + 80, 480)}px`);
+  const row = counts.length > 1 ? dimensions(counts.length) : { title: "share", format: ".0%", rangemode: "tozero" };
+  await draw(place, counts.length ? [counts.length > 1 ? strips(counts) : bars(counts[0])] : [], {
+    rows: [row], legend: false, horizontal, hovermode: "closest",
+  });
+}
+
+function dimensions(many) {
+  return { title: "dimension", autorange: "reversed", grid: false, dtick: many <= 12 ? 1 : undefined };
+}
+
+function bars(counts) {
+  return {
+    type: "bar",
+    x: middles(counts.length),
+    y: shares(counts),
+    width: 2 / counts.length,
+    marker: { color: lineColour(0), line: { color: colour("--surface"), width: 1 } },
+    hovertemplate: "about %{x:.2f}: %{y:.1%}<extra></extra>",
+  };
+}
+
+function strips(counts) {
+  return {
+    type: "heatmap",
+    x: middles(counts[0].length),
+    y: counts.map((_, dimension) => dimension + 1),
+    z: counts.map(shares),
+    zmin: 0,
+    colorscale: [[0, faint(lineColour(0), 0.06)], [1, lineColour(0)]],
+    showscale: false,
+    ygap: 3,
+    hovertemplate: "dimension %{y}, about %{x:.2f}: %{z:.1%}<extra></extra>",
+  };
+}
+
+// ── Film and settings ───────────────────────────────────────────────────────────────────────────────────────────────
+
+const prefersStillness = matchMedia("(prefers-reduced-motion: reduce)");
+
+function showFilm(version) {
+  const film = find("film");
+  const source = address("/api/film", { id, v: version });
+  find("film-card").hidden = false;
+  find("film-card").previousElementSibling.classList.add("beside-film");
+  film.dataset.version = String(version);
+  const play = () => {
+    film.src = source;
+    film.hidden = false;
+    find("film-play").hidden = true;
+  };
+  if (!prefersStillness.matches) play();
+  else {
+    find("film-play").hidden = false;
+    find("film-play").onclick = play;
+  }
+}
+
+/** Settings one a line; those of settings are told by their path. */
+function flatten(settings, path = "") {
+  return Object.entries(settings).flatMap(([name, value]) => {
+    const isNested = value !== null && typeof value === "object" && !Array.isArray(value);
+    return isNested ? flatten(value, `${path}${name}.`) : [[`${path}${name}`, value]];
+  });
+}
+
+function table(title, settings) {
+  const lines = flatten(settings).map(([name, value]) =>
+    element(
+      "tr",
+      { "data-setting": name },
+      element("th", { scope: "row" }, name),
+      element("td", {}, typeof value === "string" ? value : JSON.stringify(value)),
+    ),
+  );
+  return element("table", { class: "settings" }, element("caption", {}, title), element("tbody", {}, ...lines));
+}
+
+function showSettings(config, versions) {
+  const tables = [];
+  if (config) tables.push(table("Settings", config));
+  if (versions) tables.push(table("Versions", versions));
+  find("configuration").hidden = tables.length === 0;
+  find("configuration").querySelector(".tables").replaceChildren(...tables);
+}
+
+// ── Beginning, and going on ─────────────────────────────────────────────────────────────────────────────────────────
+
+async function load() {
+  try {
+    const answer = await get("/api/run", { id });
+    run = answer.run;
+    showProblem(null);
+    showRun();
+    showSettings(answer.config, answer.versions);
+    if (answer.film) showFilm(answer.film_version);
+    await Promise.all([loadSeries(), loadUpdates()]);
+    await drawAll();
+    await Promise.all(CHARTS.map(zoomAgain));
+  } catch (error) {
+    showProblem(error.message);
+  }
+  ready();
+}
+
+/** A zoomed chart stays zoomed when everything is fetched anew. @param {Chart} chart */
+async function zoomAgain(chart) {
+  const span = zoomed(chartPlace(chart.name));
+  if (span) await zoom(chart, span);
+}
+
+async function loadSeries(names = FROM_METRICS) {
+  const found = await fetchSeries(id, names);
+  for (const name of names) curves.get(name).replace(found[name] ?? { step: [], value: [] });
+}
+
+async function loadUpdates() {
+  updates = await get("/api/updates", { id });
+  const { series } = updates;
+  for (const name of FROM_UPDATES) curves.get(name).replace({ step: series?.step ?? [], value: series?.[name] ?? [] });
+  showMemory();
+}
+
+const refreshUpdates = calmly(async () => {
+  await loadUpdates();
+  await drawActions();
+  changed(FROM_UPDATES);
+}, 1000);
+
+const refreshSeries = calmly(async () => {
+  await loadSeries();
+  changed(FROM_METRICS);
+}, 1000);
+
+function heardRuns({ runs = [], gone = [] }) {
+  if (gone.includes(id)) showProblem("This run is gone: its folder is no longer there.");
+  const own = runs.find((one) => one.id === id);
+  if (!own) return;
+  run = own;
+  showProblem(null);
+  showRun();
+}
+
+function heardPoints({ id: whose, series = {}, again = false }) {
+  if (whose !== id) return;
+  if (again) {
+    refreshSeries();
+    return;
+  }
+  const names = Object.keys(series).filter((name) => FROM_METRICS.includes(name));
+  for (const name of names) curves.get(name).append(series[name]);
+  if (names.some((name) => curves.get(name).isLong)) refreshSeries();
+  changed(names);
+}
+
+function begin() {
+  showTop("run", id);
+  if (!id) {
+    showProblem("No run is named in the address.");
+    ready();
+    return;
+  }
+  find("steps-link").href = address("/steps", { id });
+  listen(id, {
+    load,
+    runs: heardRuns,
+    points: heardPoints,
+    updates: ({ id: whose }) => whose === id && refreshUpdates(),
+    film: ({ id: whose, version }) => whose === id && showFilm(version),
+  });
+  onTheme(() => run && drawAll());
+  setInterval(() => run && showChanged(), 5000);
+}
+
+begin();

@@ -1,0 +1,169 @@
+// What each step sets in motion: the parts that light up, and the data that travels, wave after wave.
+
+/** What kind of thing travels along a link. Everything not named here is data. */
+const KINDS = {
+  "noise-plus": "noise",
+  "loss-critics_optimizer": "gradient",
+  "critics_optimizer-critic1": "gradient",
+  "critics_optimizer-critic2": "gradient",
+  "critic1-actor_optimizer": "gradient",
+  "actor_optimizer-actor": "gradient",
+  "actor-actor_target": "copy",
+  "critic1-critic1_target": "copy",
+  "critic2-critic2_target": "copy",
+};
+
+export function kindOf(link) {
+  return KINDS[link] ?? "data";
+}
+
+export const PHASES = [
+  { name: "build", first: 1, last: 3, words: "Built once, at the start" },
+  { name: "draw", first: 4, last: 4, words: "In every update" },
+  { name: "what to aim at", first: 5, last: 9, words: "In every update: what to aim at" },
+  { name: "critics learn", first: 10, last: 12, words: "In every update: the critics learn" },
+  { name: "delayed", first: 13, last: 15, words: "Only in delayed updates" },
+];
+
+export function phaseOf(step) {
+  return PHASES.find((phase) => step <= phase.last);
+}
+
+/** A journey: which link, the words on it, and the recorded number that travels there, if it is one number a row. */
+const to = (link, words = "", value = null) => ({ link, words, value });
+
+const CRITICS = ["critic1", "critic2"];
+const CRITIC_TARGETS = ["critic1_target", "critic2_target"];
+const NEXT_JUDGEMENTS = [to("critic1_target-min", "Q₁′", "next_q1"), to("critic2_target-min", "Q₂′", "next_q2")];
+const JUDGEMENTS = [to("critic1-loss", "Q₁", "q1"), to("critic2-loss", "Q₂", "q2")];
+
+const FLOWS = [
+  { parts: ["environment", "memory"], waves: [[to("environment-memory", "s, a, r, s′, d")]] },
+  { parts: ["actor", "actor_target"], waves: [[to("actor-actor_target", "copy")]] },
+  {
+    parts: [...CRITICS, ...CRITIC_TARGETS],
+    waves: [[to("critic1-critic1_target", "copy"), to("critic2-critic2_target", "copy")]],
+  },
+  {
+    parts: ["memory"],
+    waves: [
+      [
+        to("memory-actor", "s"),
+        to("memory-critic1", "s, a"),
+        to("memory-actor_target", "s′"),
+        to("memory-critic1_target"),
+        to("memory-critic2_target", "s′"),
+        to("memory-target", "r, d"),
+        to("memory-critic2", "s, a"),
+      ],
+    ],
+  },
+  {
+    parts: ["memory", "actor_target"],
+    waves: [[to("memory-actor_target", "s′")], [to("actor_target-plus")]],
+  },
+  {
+    parts: ["actor_target", "noise", "plus"],
+    waves: [[to("actor_target-plus"), to("noise-plus")]],
+  },
+  {
+    parts: ["memory", "plus", ...CRITIC_TARGETS],
+    waves: [
+      [
+        to("memory-critic1_target"),
+        to("memory-critic2_target", "s′"),
+        to("plus-critic1_target", "a′"),
+        to("plus-critic2_target"),
+      ],
+      NEXT_JUDGEMENTS,
+    ],
+  },
+  { parts: [...CRITIC_TARGETS, "min"], waves: [NEXT_JUDGEMENTS, [to("min-target", "", "next_q")]] },
+  {
+    parts: ["memory", "min", "target"],
+    waves: [[to("memory-target", "r, d", "reward"), to("min-target", "× γ", "next_q")]],
+  },
+  {
+    parts: ["memory", ...CRITICS],
+    waves: [[to("memory-critic1", "s, a"), to("memory-critic2", "s, a")], JUDGEMENTS],
+  },
+  { parts: [...CRITICS, "target", "loss"], waves: [[...JUDGEMENTS, to("target-loss", "", "target")]] },
+  {
+    parts: ["loss", "critics_optimizer", ...CRITICS],
+    waves: [
+      [to("loss-critics_optimizer", "∇L")],
+      [to("critics_optimizer-critic1", "step"), to("critics_optimizer-critic2", "step")],
+    ],
+  },
+  {
+    parts: ["memory", "actor", "critic1", "actor_optimizer"],
+    waves: [
+      [to("memory-actor", "s"), to("memory-critic1", "s")],
+      [to("actor-critic1", "π(s)")],
+      [to("critic1-actor_optimizer", "∇Q₁")],
+      [to("actor_optimizer-actor", "step")],
+    ],
+  },
+  { parts: ["actor", "actor_target"], waves: [[to("actor-actor_target", "τ")]] },
+  {
+    parts: [...CRITICS, ...CRITIC_TARGETS],
+    waves: [[to("critic1-critic1_target", "τ"), to("critic2-critic2_target", "τ")]],
+  },
+];
+
+/** Steps 13 to 15 rest in an update that is not delayed. */
+export function rests(step, record) {
+  return step >= 13 && !record.delayed;
+}
+
+/**
+ * The step's parts and its journeys, each with the chosen row's number.
+ * `dropped` journeys do not arrive: the larger judgement in step 8, and the future of a terminated row in step 9.
+ */
+export function flowOf(step, record, row) {
+  const { parts, waves } = FLOWS[step - 1];
+  const fill = (journey) => {
+    const gone = dropped(step, journey.link, record.rows, row);
+    const number = journey.value ? record.rows[journey.value][row] : null;
+    return {
+      ...journey,
+      words: gone && step === 9 ? "× 0" : journey.words,
+      kind: kindOf(journey.link),
+      number,
+      dropped: gone,
+    };
+  };
+  return { parts, waves: rests(step, record) ? [] : waves.map((wave) => wave.map(fill)) };
+}
+
+function dropped(step, link, rows, row) {
+  if (step === 8 && link === "critic1_target-min") return rows.next_q1[row] > rows.next_q2[row];
+  if (step === 8 && link === "critic2_target-min") return rows.next_q2[row] > rows.next_q1[row];
+  return step === 9 && link === "min-target" && Boolean(rows.terminated[row]);
+}
+
+/** What a part says once its step has come: the number (or the vector) of the chosen row, or of the whole batch. */
+const SAYINGS = [
+  { part: "actor_target", from: 5, vector: "target_action" },
+  { part: "noise", from: 6, vector: "noise" },
+  { part: "plus", from: 6, vector: "next_action" },
+  { part: "critic1_target", from: 7, value: "next_q1" },
+  { part: "critic2_target", from: 7, value: "next_q2" },
+  { part: "min", from: 8, value: "next_q" },
+  { part: "target", from: 9, value: "target" },
+  { part: "critic1", from: 10, value: "q1" },
+  { part: "critic2", from: 10, value: "q2" },
+  { part: "loss", from: 11, batch: (record) => record.critic_loss },
+  { part: "actor", from: 13, vector: "own_action" },
+  { part: "critic1", from: 13, until: 13, value: "own_q1" },
+];
+
+/** By part: a number, or a list of numbers, that is known at this step. */
+export function sayings(step, record, row) {
+  const said = {};
+  for (const { part, from, until = 15, vector, value, batch } of SAYINGS) {
+    const found = batch ? batch(record) : record.rows[vector ?? value]?.[row];
+    if (step >= from && step <= until && found !== null && found !== undefined) said[part] = found;
+  }
+  return said;
+}

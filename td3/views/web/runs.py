@@ -1,0 +1,213 @@
+"""Finds the runs below a folder and tells the state of each: live, finished, stopped or broken."""
+
+import contextlib
+import hashlib
+import os
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from td3.errors import RunError
+from td3.views.web.files import decoded_lines, open_regular, read_object, tail
+
+DEEPEST = 6  # folders below the one that is watched
+MOST_RUNS = 10_000
+LAST_ROWS = 2**16  # bytes of metrics in which the newest numbers stand
+SILENCE = 60.0  # seconds after which a run on another machine no longer counts as live
+
+
+class Run(msgspec.Struct, frozen=True):
+    """A row of the table. `group` is the same for runs that differ in nothing but their seed."""
+
+    id: str
+    name: str
+    env: str | None
+    seed: int | None
+    step: int
+    goal: int | None
+    best: float | None
+    last: float | None
+    speed: float | None
+    state: str
+    problem: str | None
+    group: str
+    changed: float
+
+
+class _Row(msgspec.Struct, rename={"score": "eval/mean_return", "speed": "time/steps_per_second"}):
+    step: int | float = 0
+    score: float | None = None
+    speed: float | None = None
+
+
+class _Manifest(msgspec.Struct):
+    step: int
+    score: float | None = None
+
+
+class _Goal(msgspec.Struct):
+    steps: int
+
+
+class _State(msgspec.Struct):
+    config: _Goal
+
+
+def find(root: Path) -> Iterator[Path]:
+    """Every run's folder at or below `root`, whole or not; links are not followed, and a run holds no other run."""
+    waiting, found = [(root, 0)], 0
+    while waiting and found < MOST_RUNS:
+        folder, depth = waiting.pop()
+        try:
+            with os.scandir(folder) as entries:
+                kinds = {one.name: one.is_dir(follow_symlinks=False) for one in entries}
+        except OSError:
+            continue
+        below = sorted(name for name, is_folder in kinds.items() if is_folder)
+        if "checkpoints" in below or {"config.json", "metrics.jsonl"} <= kinds.keys():
+            found += 1
+            yield folder
+        elif depth < DEEPEST:
+            waiting += [(folder / name, depth + 1) for name in reversed(below) if not name.startswith(".")]
+
+
+class Watched:
+    """One run's folder: its row, read again only when one of its files has changed."""
+
+    def __init__(self, root: Path, path: Path) -> None:
+        self.path = path
+        self.name = path.relative_to(root).as_posix() if path != root else path.name
+        self.name = self.name.encode(errors="replace").decode()  # a name need not be Unicode
+        self.id = hashlib.sha256(os.fsencode(path.relative_to(root))).hexdigest()[:12]
+        self.metrics, self.updates, self.film = path / "metrics.jsonl", path / "updates.jsonl", path / "film.webp"
+        self._seen: Any = None
+        self._scores: dict[str, float | None] = {}  # by checkpoint: they are never written again
+        self._goals: dict[str, int] = {}
+        self._row = Run(self.id, self.name, None, None, 0, None, None, None, None, "broken", None, "", 0.0)
+
+    def row(self) -> Run:
+        live = self._live()
+        stamps = [stamp(self.path / name) for name in ("config.json", "metrics.jsonl", "checkpoints")]
+        if (live, stamps) != self._seen:
+            self._row = self._read(live, max(stamps)[0])
+            self._seen = (live, stamps)
+        return self._row
+
+    def config(self) -> dict[str, Any]:
+        return read_object(self.path / "config.json")
+
+    def versions(self) -> dict[str, Any]:
+        return read_object(self.path / "versions.json")
+
+    def _read(self, live: bool, changed: float) -> Run:
+        problem = None if (self.path / "checkpoints").is_dir() else "checkpoints is no folder."
+        config: dict[str, Any] = {}
+        try:
+            config = self.config()
+        except RunError as why:
+            problem = problem or str(why)
+        rows: list[_Row] = []
+        try:
+            rows = decoded_lines(tail(self.metrics, LAST_ROWS), _Row)
+        except (RunError, OSError) as why:
+            problem = problem or str(why)
+        step = int(max((row.step for row in rows), default=0))
+        scores = [row.score for row in rows if row.score is not None]
+        speeds = [row.speed for row in rows if row.speed is not None]
+        goal, best = self._checkpoints()
+        goal = goal or whole(config.get("steps"))
+        state = "broken" if problem else "live" if live else "finished" if goal and step >= goal else "stopped"
+        return Run(
+            id=self.id,
+            name=self.name,
+            env=text(config.get("env")),
+            seed=whole(config.get("seed")),
+            step=step,
+            goal=goal,
+            best=max([*scores, *([] if best is None else [best])], default=None),
+            last=scores[-1] if scores else None,
+            speed=speeds[-1] if speeds else None,
+            state=state,
+            problem=problem,
+            group=group_of(config) if config else self.id,
+            changed=changed,
+        )
+
+    def _checkpoints(self) -> tuple[int | None, float | None]:
+        """The goal as the newest checkpoint has it, for it may have been moved; the best score of those kept."""
+        try:
+            names = sorted(one.name for one in os.scandir(self.path / "checkpoints") if one.name[:1].isdigit())
+        except OSError:
+            return None, None
+        for name in names:
+            if name not in self._scores:
+                with contextlib.suppress(RunError, OSError):
+                    found = read_typed(self.path / "checkpoints" / name / "manifest.json", _Manifest)
+                    self._scores[name] = found.score
+        if names and names[-1] not in self._goals:
+            with contextlib.suppress(RunError, OSError):
+                state = read_typed(self.path / "checkpoints" / names[-1] / "state.json", _State)
+                self._goals = {names[-1]: state.config.steps}
+        self._scores = {name: self._scores[name] for name in names if name in self._scores}
+        best = max((score for score in self._scores.values() if score is not None), default=None)
+        return (self._goals.get(names[-1]) if names else None), best
+
+    def _live(self) -> bool:
+        """Whether a process holds it; of one on another machine only its silence can tell."""
+        try:
+            holder = read_object(self.path / "lock")
+            pid, host = int(holder["pid"]), str(holder["host"])
+        except (RunError, KeyError, TypeError, ValueError):
+            return False
+        if host == socket.gethostname():
+            return alive(pid)
+        return stamp(self.metrics)[0] > time.time() - SILENCE
+
+
+def read_typed(path: Path, kind: Any) -> Any:
+    """A JSON file of a few known fields; the others are passed over."""
+    file = open_regular(path)
+    try:
+        data = os.pread(file, 2**24, 0)
+    finally:
+        os.close(file)
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise RunError(f"{path.name} is not what it should be.") from None
+
+
+def group_of(config: dict[str, Any]) -> str:
+    same = {name: value for name, value in config.items() if name not in ("seed", "steps")}
+    return hashlib.sha256(msgspec.json.encode(same, order="sorted")).hexdigest()[:12]
+
+
+def stamp(path: Path) -> tuple[float, int]:
+    """When it was last written, and its size."""
+    try:
+        found = path.lstat()
+        return found.st_mtime, found.st_size
+    except OSError:
+        return 0.0, -1
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
+
+
+def whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

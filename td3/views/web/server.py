@@ -1,0 +1,243 @@
+"""Answers the browser: its pages, their files, what they ask for as JSON, and the stream of news."""
+
+import asyncio
+import contextlib
+import functools
+import importlib.util
+import math
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from td3.errors import RunError
+from td3.views.web.explanation import explanation, text
+from td3.views.web.files import open_regular
+from td3.views.web.house import House, Unknown
+from td3.views.web.live import MOST_VIEWERS, PATIENCE, Hub, Viewer
+from td3.views.web.safety import Safety, refuse
+
+PAGES = Path(__file__).parent / "page"
+KINDS = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+}
+LARGEST_FILM = 64 * 2**20
+MOST_POINTS = 20_000
+MOST_NAMES = 50  # metrics in one request
+
+
+class BadQuestion(Exception):
+    """A value in the address that cannot be used."""
+
+
+class Page:
+    """The whole page as one ASGI application."""
+
+    def __init__(self, root: Path, host: str = "127.0.0.1", token: str | None = None) -> None:
+        house = House(root)
+        self._hub = Hub(house)
+        answers: dict[str, Callable[[Request], Any]] = {
+            "runs": lambda _: {"root": root.name, "runs": house.rows()},
+            "run": lambda request: house.detail(id_of(request)),
+            "series": lambda request: series(house, request),
+            "updates": lambda request: house.updates(id_of(request)).overview(),
+            "update": lambda request: update(house, request),
+            "explanation": lambda _: {"steps": explanation()},
+            "text": text_of,
+        }
+        routes = [
+            Route("/", page("index")),
+            *(Route(f"/{name}", page(name)) for name in ("run", "steps", "text")),
+            Route("/static/{name}", static),
+            *(Route(f"/api/{name}", in_thread(answer)) for name, answer in answers.items()),
+            Route("/api/film", film(house)),
+            Route("/events", Events(self._hub)),
+        ]
+        self._app = Safety(Starlette(routes=routes, exception_handlers=REFUSALS), host, token)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+
+    def end(self) -> None:
+        """Every stream of news ends, so that the server can."""
+        for viewer in self._hub.viewers:
+            viewer.end()
+
+
+def problem(status: int) -> Callable[[Request, Exception], Response]:
+    return lambda _, why: refuse(status, str(why))
+
+
+REFUSALS: dict[Any, Any] = {
+    Unknown: problem(404),
+    RunError: problem(404),
+    BadQuestion: problem(400),
+    404: lambda *_: refuse(404, "There is nothing here."),
+    405: lambda *_: refuse(405, "This page is only read: GET and HEAD."),
+    500: lambda *_: refuse(500, "Something went wrong in td3 watch."),
+}
+
+
+def page(name: str) -> Callable[[Request], Any]:
+    async def answer(_: Request) -> Response:
+        return file_of_page(f"{name}.html")
+
+    return answer
+
+
+async def static(request: Request) -> Response:
+    """The page's own files and the charts' library; the name is compared, never joined to a path."""
+    name = request.path_params["name"]
+    if name == "plotly.js":
+        headers = {"Cache-Control": "private, max-age=86400"}
+        return Response(await run_in_threadpool(plotly), media_type=KINDS[".js"], headers=headers)
+    if name not in {one.name for one in PAGES.iterdir()}:
+        raise Unknown("There is no such file here.")
+    return file_of_page(name)
+
+
+def file_of_page(name: str) -> Response:
+    path = PAGES / name
+    return Response(path.read_bytes(), media_type=KINDS.get(path.suffix), headers={"Cache-Control": "no-cache"})
+
+
+@functools.cache
+def plotly() -> bytes:
+    """The charts' library, where its Python package keeps it; found without importing it.
+
+    It would add the style of its maps, which we have none of, to every page; it does not where an element with that
+    style's name is there already.
+    """
+    found = importlib.util.find_spec("plotly")
+    assert found
+    assert found.submodule_search_locations
+    code = (Path(found.submodule_search_locations[0]) / "package_data" / "plotly.min.js").read_bytes()
+    styles = sorted({name.decode() for name in re.findall(rb'getElementById\("([0-9a-f]{64})"\)', code)})
+    there = f'for (const id of {styles}) document.head.append(Object.assign(document.createElement("meta"), {{ id }}));'
+    return there.encode() + b"\n" + code
+
+
+def in_thread(answer: Callable[[Request], Any]) -> Callable[[Request], Any]:
+    """Reading files may take a while: others are answered meanwhile."""
+
+    async def answer_in_thread(request: Request) -> Response:
+        found = await run_in_threadpool(answer, request)
+        data = found if isinstance(found, bytes) else msgspec.json.encode(found)
+        return Response(data, media_type="application/json")
+
+    return answer_in_thread
+
+
+def series(house: House, request: Request) -> Any:
+    names = request.query_params.getlist("metric")
+    if not names or len(names) > MOST_NAMES:
+        raise BadQuestion(f"metric must be given 1 to {MOST_NAMES} times; got {len(names)}.")
+    first, last = number(request, "from", -math.inf), number(request, "to", math.inf)
+    points = number(request, "points", 1_000)
+    if not 1 <= points <= MOST_POINTS:
+        raise BadQuestion(f"points must be from 1 to {MOST_POINTS:,}; got {points:g}.")
+    return house.series(id_of(request), names, first, last, int(points))
+
+
+def update(house: House, request: Request) -> bytes:
+    wanted = request.query_params.get("update", "newest")
+    if wanted != "newest" and not (wanted.isascii() and wanted.isdecimal() and len(wanted) <= 18):
+        raise BadQuestion(f"update must be newest or a number; got {wanted[:40]!r}.")
+    line = house.updates(id_of(request)).one(None if wanted == "newest" else int(wanted))
+    if line is None:
+        raise Unknown("No such update was recorded.")
+    return line
+
+
+def text_of(request: Request) -> Any:
+    found = text(request.query_params.get("of", ""))
+    if found is None:
+        raise Unknown("This text is not installed here.")
+    return found
+
+
+def film(house: House) -> Callable[[Request], Any]:
+    def read(request: Request) -> bytes:
+        try:
+            file = open_regular(house.run(id_of(request)).film)
+        except OSError:
+            raise Unknown("There is no film of this run.") from None
+        with os.fdopen(file, "rb") as opened:
+            return opened.read(LARGEST_FILM)
+
+    async def answer(request: Request) -> Response:
+        return Response(await run_in_threadpool(read, request), media_type="image/webp")
+
+    return answer
+
+
+def id_of(request: Request) -> str:
+    id = request.query_params.get("id")
+    if id is None:
+        raise BadQuestion("id must name a run.")
+    return id
+
+
+def number(request: Request, name: str, default: float) -> float:
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if math.isnan(value):
+        raise BadQuestion(f"{name} must be a number; got {text[:40]!r}.")
+    return value
+
+
+class Events:
+    """The stream of news, until the viewer leaves or reads no more."""
+
+    def __init__(self, hub: Hub) -> None:
+        self.hub = hub
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope)
+        if len(self.hub.viewers) >= MOST_VIEWERS:
+            await refuse(503, f"More than {MOST_VIEWERS:,} viewers.")(scope, receive, send)
+            return
+        headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-store")]
+        start = {"type": "http.response.start", "status": 200, "headers": headers}
+        if request.method == "HEAD":
+            await send(start)
+            await send({"type": "http.response.body"})
+            return
+        async with self.hub.viewer(request.query_params.get("id")) as viewer:
+            await send(start)  # only now: what the viewer fetches after this and what it is told leave nothing out
+            telling = asyncio.create_task(self._tell(viewer, send))
+            leaving = asyncio.create_task(left(receive))
+            _, open_tasks = await asyncio.wait({telling, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            for task in open_tasks:
+                task.cancel()
+            await asyncio.gather(telling, leaving, return_exceptions=True)
+
+    async def _tell(self, viewer: Viewer, send: Send) -> None:
+        news: bytes | None = b"retry: 2000\n\n"
+        with contextlib.suppress(TimeoutError, OSError):
+            while news is not None:
+                async with asyncio.timeout(PATIENCE):
+                    await send({"type": "http.response.body", "body": news, "more_body": True})
+                news = await viewer.next()
+            await send({"type": "http.response.body"})
+
+
+async def left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
