@@ -312,16 +312,16 @@ def test_the_hub_tells_which_rows_changed_and_which_runs_are_gone(tmp_path):
     hub = Hub(house)
     one = make_run(tmp_path / "one", [{"step": 1}])
     make_run(tmp_path / "two", [{"step": 1}])
-    assert hub._look(set()) == ([], {})
+    assert hub._look(set()) == (b"", {})
     append(one, [{"step": 5}])
-    (news,), _ = hub._look(set())
+    news, _ = hub._look(set())
     data = json.loads(news.decode().split("data: ")[1])
     assert [(row["name"], row["step"]) for row in data["runs"]] == [("one", 5)]
     import shutil
 
     shutil.rmtree(tmp_path / "two")
     house._looked = -100.0
-    (news,), _ = hub._look(set())
+    news, _ = hub._look(set())
     assert len(json.loads(news.decode().split("data: ")[1])["gone"]) == 1
 
 
@@ -522,7 +522,15 @@ def fetch(address):
         return json.load(answer)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def running(pid):
+    """Whether it lives; one that waits to be buried does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_explain_shows_an_agent_that_learns_and_leaves_nothing_behind(tmp_path, number):
     words = [sys.executable, "-m", "td3", "explain", "--json", "--port", "0"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}) as process:
@@ -533,9 +541,14 @@ def test_explain_shows_an_agent_that_learns_and_leaves_nothing_behind(tmp_path, 
         while not (runs := fetch(f"{base}api/runs")["runs"]):
             assert time.monotonic() < deadline
         assert [(run["env"], run["id"]) for run in runs] == [("Pendulum-v1", id)]
+        while fetch(f"{base}api/runs")["runs"][0]["state"] != "live":
+            assert time.monotonic() < deadline
+        holder = json.loads((folder / "Pendulum-v1/lock").read_text())["pid"]
         process.send_signal(number)
-        assert process.wait(20) == 0
-    assert not folder.exists()
+        process.wait(20)
+        while running(holder):  # the one that trained ends with us
+            assert time.monotonic() < deadline
+    assert folder.exists() == (number == signal.SIGKILL)
 
 
 def test_train_with_watch_prints_a_page_that_ends_with_it(tmp_path):

@@ -80,8 +80,8 @@ def explain(host: str, port: int | None, *, as_json: bool = False) -> int:
         run = folder / "Pendulum-v1"
         words = ["train", "Pendulum-v1", "--steps", "20000", "--run", str(run), "--quiet", "--threads", "1"]
         training = subprocess.Popen(
-            [sys.executable, "-m", "td3", *words],
-            stdin=subprocess.DEVNULL,
+            [sys.executable, "-c", f"from td3.views.watching import {train_beside.__name__} as go; go({words})"],
+            stdin=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # a Ctrl-C is for us alone
         )
@@ -100,6 +100,18 @@ def explain(host: str, port: int | None, *, as_json: bool = False) -> int:
             training.kill()
             training.wait()
     return 0
+
+
+def train_beside(words: list[str]) -> None:
+    """In a process of its own: trains to its goal, or until whoever started it is gone, however that went."""
+    from td3.views.cli import main
+
+    def wait_for_the_end() -> None:
+        sys.stdin.buffer.read()
+        os._exit(1)
+
+    threading.Thread(target=wait_for_the_end, daemon=True).start()
+    main(words)
 
 
 @contextlib.contextmanager

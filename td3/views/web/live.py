@@ -125,7 +125,7 @@ class Hub:
             ids = {viewer.id for viewer in self.viewers if viewer.id}
             common, special = await asyncio.to_thread(self._look, ids)
             for viewer in self.viewers:
-                for news in (*common, *special.get(viewer.id or "", ())):
+                if news := common + special.get(viewer.id or "", b""):
                     viewer.tell(news)
             await asyncio.sleep(PERIOD)
         self._rows, self._followed = None, {}
@@ -138,12 +138,13 @@ class Hub:
                 with contextlib.suppress(Unknown):
                     self._followed[id] = Followed(self.house.run(id))
 
-    def _look(self, ids: set[str]) -> tuple[list[bytes], dict[str, list[bytes]]]:
+    def _look(self, ids: set[str]) -> tuple[bytes, dict[str, bytes]]:
+        """What is new for everybody, and for those who look at one run."""
         self._follow(ids)
         with self._lock:
             before, self._rows = self._rows or {}, {row.id: row for row in self.house.rows()}
             changed = [row for id, row in self._rows.items() if before.get(id) != row]
             gone = [id for id in before if id not in self._rows]
             self._followed = {id: one for id, one in self._followed.items() if id in ids}
-            common = [message("runs", {"runs": changed, "gone": gone})] if changed or gone else []
-            return common, {id: one.news() for id, one in self._followed.items()}
+            common = message("runs", {"runs": changed, "gone": gone}) if changed or gone else b""
+            return common, {id: b"".join(one.news()) for id, one in self._followed.items()}
