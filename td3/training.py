@@ -7,6 +7,7 @@ Nothing is printed, and whoever looks at the events cannot change them. Each eve
 point, with every transition remembered and its updates done: leaving the loop there loses nothing.
 """
 
+import contextlib
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -35,6 +36,7 @@ from td3.replay.room import check_room, human
 from td3.types import (
     EpisodeEnded,
     Evaluated,
+    Evaluation,
     Event,
     Finished,
     Float32s,
@@ -321,8 +323,9 @@ class Session:
             yield EpisodeEnded(step, env, total, length)
         if crossed(config.log_every, before, step) or step >= goal:
             yield Measured(step, self._measure())
+        evaluated = None
         if self._judge and (crossed(config.eval_every, before, step) or step >= goal):
-            yield self._evaluate(last=step >= goal)
+            yield (evaluated := self._evaluate())
         best_now = self.judged is not None and self.judged == (step, self.best)
         due = crossed(config.checkpoint_every, before, step) or best_now or step >= goal
         if due and self.keeper:
@@ -330,6 +333,8 @@ class Session:
                 yield Saved(step, str(self.save()))
             except RunError as problem:  # told aloud, and training goes on: the checkpoints before are whole
                 yield SaveFailed(step, str(problem))
+        if evaluated and due:
+            self._film_of(evaluated.evaluation, last=step >= goal)
         if self.record and self.record.problem:
             yield SaveFailed(step, self.record.problem)
             self.record.problem = None
@@ -347,22 +352,34 @@ class Session:
             raise self._diverged()
         return metrics
 
-    def _evaluate(self, last: bool) -> Evaluated:
+    def _evaluate(self) -> Evaluated:
         assert self._judge is not None
-        paused = time.perf_counter()
-        # Fresh starts each time, known from the step alone: no score is tuned to its starts, none depends on others.
-        config = self.config
-        seeds = seeding.environment_seeds(config.seed, "evaluation environments", config.eval_episodes, self.step)
-        evaluation = play_episodes(self._judge, self._policy, seeds, config.gamma, self.learner.value)
+        with self._not_counted():
+            evaluation = play_episodes(self._judge, self._policy, self._starts(), self.config.gamma, self.learner.value)
         improved = self.best is None or evaluation.mean > self.best
         self.best = evaluation.mean if improved else self.best
         self.judged = (self.step, evaluation.mean)
         self._write(self.step, evaluation_metrics(evaluation))
-        if self.film:
-            self.film.offer(self._policy, seeds[0], evaluation.lengths[0], last)
-        then, *counters = self._measured  # judging and filming are not training: they do not count as slowness
-        self._measured = (then + time.perf_counter() - paused, counters[0], counters[1])
         return Evaluated(self.step, evaluation, improved)
+
+    def _starts(self) -> list[int]:
+        """Fresh ones each time, known from the step alone: no score is tuned to its starts, none depends on others."""
+        config = self.config
+        return seeding.environment_seeds(config.seed, "evaluation environments", config.eval_episodes, self.step)
+
+    def _film_of(self, evaluation: Evaluation, last: bool) -> None:
+        """Its first episode once more, and only when all is saved: a graphics driver may take the process with it."""
+        if self.film:
+            with self._not_counted():
+                self.film.offer(self._policy, self._starts()[0], evaluation.lengths[0], last)
+
+    @contextlib.contextmanager
+    def _not_counted(self) -> Iterator[None]:
+        """Judging and filming are not training: they do not count as slowness."""
+        paused = time.perf_counter()
+        yield
+        then, step, updates = self._measured
+        self._measured = (then + time.perf_counter() - paused, step, updates)
 
     def save(self, anew: bool = False) -> Path | None:
         """A checkpoint of this step, if there is a folder and it has none yet; `anew` even then."""

@@ -82,6 +82,22 @@ class Update(NamedTuple):
         return torch.stack([one.mean(dtype=torch.float64) for one in told])
 
 
+# What a record has at most, by name; lists and the number of an environment are no curves.
+METRICS = (
+    "eval/discounted_return",
+    "eval/mean_return",
+    "eval/predicted_q",
+    "eval/std_return",
+    "rollout/ep_length",
+    "rollout/ep_return",
+    "time/steps_per_second",
+    "time/updates_per_second",
+    "train/actor_loss",
+    "train/critic_loss",
+    "train/q1_mean",
+    "train/q2_mean",
+    "train/target_mean",
+)
 MEANS = ("critic_loss", "actor_loss", "q1_mean", "q2_mean", "target_mean")  # what a record keeps of an update
 
 

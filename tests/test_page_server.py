@@ -1,6 +1,7 @@
 """The page's server: reads run folders only, tells what is there, and lets nobody out of them."""
 
 import asyncio
+import hashlib
 import importlib.util
 import json
 import os
@@ -19,12 +20,16 @@ import numpy as np
 import pytest
 from folders import append, make_run
 
+import td3
 from td3.config import Config
 from td3.errors import RunError
+from td3.types import METRICS
 from td3.views import cli
 from td3.views.watching import address_of, is_here
+from td3.views.web import series
 from td3.views.web.explanation import explanation
 from td3.views.web.files import GrowingLines, decoded_lines
+from td3.views.web.house import House, Unknown
 from td3.views.web.live import QUEUE, Followed, Hub, Viewer
 from td3.views.web.runs import Watched, find
 from td3.views.web.series import BLOCK, Record
@@ -120,10 +125,13 @@ class Metric:
     """A record of which one metric is looked at."""
 
     def __init__(self, path, name):
-        self.record, self.name = Record(path, (name,)), name
+        self.record, self.name = Record(path), name
+
+    def seen(self, first, last, most):
+        return self.record.within([self.name], first, last, most)[self.name]
 
     def within(self, first, last, most):
-        return self.record.within(first, last, most)[self.name]
+        return self.seen(first, last, most).points
 
 
 def write_metric(path, count, spike=None, gap=None):
@@ -138,9 +146,11 @@ def write_metric(path, count, spike=None, gap=None):
 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 10**9), (20_000, 40_000), (31_000, 31_300), (31_233, 31_235)])
-def test_a_single_spike_stays_visible_at_every_zoom(tmp_path, first, last):
+@pytest.mark.parametrize("near", [0, 500_000, 2**24])
+def test_a_single_spike_stays_visible_at_every_zoom(tmp_path, monkeypatch, first, last, near):
     path = tmp_path / "metrics.jsonl"
     values = write_metric(path, 60_000, spike=31_234)
+    monkeypatch.setattr(series, "NEAR", near)
     step, value = Metric(path, "train/critic_loss").within(first, last, 600)
     assert len(step) <= 700
     assert value.max() == 1_000.0
@@ -151,6 +161,33 @@ def test_a_single_spike_stays_visible_at_every_zoom(tmp_path, first, last):
     np.testing.assert_array_equal(value, values[step.astype(int)])  # every point is a true one
     assert step[0] >= first
     assert step[-1] <= last
+
+
+def test_a_spike_outside_the_zoom_hides_none_inside(tmp_path, monkeypatch):
+    path = tmp_path / "metrics.jsonl"
+    lines = (
+        f'{{"step":{step},"x":{200 if step == 30_010 else 100 if step == 30_020 else 0}}}\n' for step in range(60_000)
+    )
+    path.write_text("".join(lines))
+    monkeypatch.setattr(series, "NEAR", 0)
+    step, value = Metric(path, "x").within(30_015, 10**9, 300)
+    assert (value.max(), step[value.argmax()]) == (100, 30_020)
+
+
+@pytest.mark.parametrize("near", [0, 2**24])
+def test_a_thinned_curve_comes_with_its_true_means(tmp_path, monkeypatch, near):
+    path = tmp_path / "metrics.jsonl"
+    values = np.random.default_rng(0).exponential(20, 50_000)
+    path.write_text("".join(f'{{"step":{step},"x":{value!r}}}\n' for step, value in enumerate(values.tolist())))
+    monkeypatch.setattr(series, "NEAR", near)
+    metric = Metric(path, "x")
+    for first, last in ((0, 49_999), (10_100, 30_300)):
+        step, value = metric.seen(first, last, 60).mean
+        assert 20 <= len(step) <= 60
+        assert (np.diff(step) > 0).all() and first <= step[0] and step[-1] <= last
+        assert value.mean() == pytest.approx(values[first : last + 1].mean(), rel=0.02)
+        assert value.max() < 30 < values[first : last + 1].max()
+    assert metric.seen(100, 110, 60).mean is None
 
 
 def test_a_close_look_shows_every_row(tmp_path):
@@ -164,10 +201,11 @@ def test_a_close_look_shows_every_row(tmp_path):
     np.testing.assert_array_equal(step, np.arange(5 * BLOCK + 90, 5 * BLOCK + 100))
 
 
-def test_a_missing_number_is_a_gap_at_every_zoom(tmp_path):
+def test_a_missing_number_is_a_gap_at_every_zoom(tmp_path, monkeypatch):
     path = tmp_path / "metrics.jsonl"
     write_metric(path, 60_000, gap=30_000)
     metric = Metric(path, "train/critic_loss")
+    monkeypatch.setattr(series, "NEAR", 100_000)  # so that the whole is seen by its blocks
     for first, last in ((0, 60_000), (29_990, 30_010)):
         step, value = metric.within(first, last, 300)
         assert step[np.isnan(value)].tolist() == [30_000]
@@ -204,6 +242,44 @@ def test_a_record_that_was_cut_back_and_grew_again_is_read_anew(tmp_path):
     assert len(metric.within(0, 1e9, 500).step) == 0
 
 
+def test_metrics_that_are_asked_for_at_different_times_agree(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step":1,"x":1,"y":10}\n')
+    record = Record(path)
+    record.within(["x"], 0, 9, 100)
+    with path.open("a") as file:
+        file.write('{"step":2,"x":2,"y":20}\n')
+    found = record.within(["y", "x"], 0, 9, 100)
+    assert {name: one.points.value.tolist() for name, one in found.items()} == {"y": [10, 20], "x": [1, 2]}
+
+
+def test_a_score_far_from_the_records_end_is_found(tmp_path):
+    rows = [
+        {"step": 1, "eval/mean_return": 7.0},
+        *({"step": step, "rollout/ep_return": 1.5} for step in range(2, 9_000)),
+    ]
+    make_run(tmp_path / "run", rows)
+    row = rows_of(tmp_path)["run"]
+    assert (row["last"], row["step"]) == (7.0, 8_999)
+    found = ask(tmp_path, f"/api/series?id={row['id']}&metric=eval/mean_return").json()["series"]["eval/mean_return"]
+    assert found["value"] == [7.0]
+
+
+def test_a_last_row_longer_than_a_look_is_read_whole(tmp_path):
+    make_run(tmp_path / "run", [{"step": 5}, {"step": 1_000, "eval/mean_return": 3.0, "eval/returns": [1.5] * 50_000}])
+    row = rows_of(tmp_path)["run"]
+    assert (row["step"], row["last"], row["state"]) == (1_000, 3.0, "finished")
+
+
+def test_a_true_run_has_no_metric_that_is_not_known(tmp_path):
+    settings = {"warmup_steps": 50, "hidden": (8,), "eval_every": 100, "eval_episodes": 1, "film": False}
+    for _ in td3.train(Config(env="Pendulum-v1", steps=250, log_every=50, **settings), tmp_path / "run"):
+        pass
+    rows = [msgspec.json.decode(line) for line in (tmp_path / "run/metrics.jsonl").read_bytes().splitlines()]
+    names = {name for row in rows for name, value in row.items() if isinstance(value, int | float)}
+    assert names == {*METRICS, "step", "rollout/env"}
+
+
 def test_torn_and_foreign_lines_are_passed_over(tmp_path):
     path = tmp_path / "metrics.jsonl"
     path.write_bytes(
@@ -233,11 +309,11 @@ def test_infinity_and_nan_arrive_as_valid_json_and_are_gaps(tmp_path):
 def test_several_metrics_come_in_one_answer_and_unknown_ones_are_empty(tmp_path):
     make_run(tmp_path / "run", [{"step": 1, "a": 1.0, "b": 2}, {"step": 2, "a": 3.0, "list": [1]}])
     found = ask(tmp_path, f"/api/series?id={id_of(tmp_path, 'run')}&metric=a&metric=b&metric=c").json()["series"]
-    assert found["a"] == {"step": [1, 2], "value": [1, 3]}
-    assert found["b"] == {"step": [1], "value": [2]}
-    assert found["c"] == {"step": [], "value": []}
+    assert found["a"] == {"step": [1, 2], "value": [1, 3], "mean": None}
+    assert found["b"] == {"step": [1], "value": [2], "mean": None}
+    assert found["c"] == {"step": [], "value": [], "mean": None}
     detail = ask(tmp_path, f"/api/run?id={id_of(tmp_path, 'run')}").json()
-    assert detail["metrics"] == ["a", "b"]
+    assert detail["metrics"] == sorted(["a", "b", *METRICS])
     assert detail["config"]["tau"] == 0.005
     assert detail["film"] is False
 
@@ -276,12 +352,29 @@ def test_a_new_recorded_update_is_noticed(tmp_path):
     assert msgspec.json.decode(updates.one(None))["update"] == 2
 
 
+def test_recorded_updates_that_were_cut_back_are_read_anew_and_the_newest_are_kept(tmp_path, monkeypatch):
+    run = make_run(tmp_path / "run")
+    updates = Updates(run / "updates.jsonl")
+    append(run, [recorded(number) for number in range(1, 9)], "updates.jsonl")
+    assert len(updates.refresh()) == 8
+    lines = (run / "updates.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "updates.jsonl").write_bytes(b"".join(lines[:5]))
+    append(run, [recorded(20)], "updates.jsonl")
+    assert [one.update for one in updates.refresh()] == [1, 2, 3, 4, 5, 20]
+    assert updates.one(7) is None
+    monkeypatch.setattr("td3.views.web.updates.MOST_UPDATES", 3)
+    append(run, [recorded(21)], "updates.jsonl")
+    assert [one.update for one in updates.refresh()] == [5, 20, 21]
+    assert updates.one(1) is None
+    assert msgspec.json.decode(updates.one(20)) == recorded(20)
+
+
 # ---- news ----
 
 
 def test_news_of_a_run_are_its_new_rows_and_no_others(tmp_path):
     run = make_run(tmp_path / "run", [{"step": 1, "x": 1.0}])
-    followed = Followed(Watched(tmp_path, run))
+    followed = Followed(Watched(tmp_path, run), Updates(run / "updates.jsonl"))
     assert followed.news() == []
     append(run, [{"step": 2, "x": None, "returns": [1]}, {"step": 3, "x": 4.0}])
     (news,) = followed.news()
@@ -306,8 +399,6 @@ def test_a_slow_viewer_holds_little_and_is_sent_to_fetch_anew():
 
 
 def test_the_hub_tells_which_rows_changed_and_which_runs_are_gone(tmp_path):
-    from td3.views.web.house import House
-
     house = House(tmp_path)
     hub = Hub(house)
     one = make_run(tmp_path / "one", [{"step": 1}])
@@ -357,7 +448,8 @@ def test_every_answer_carries_the_strict_policy(tmp_path, path):
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:8533", "127.0.0.1.evil.example", "", "10.0.0.1", "localhost.evil"]
+    "host",
+    ["evil.example", "evil.example:8533", "127.0.0.1.evil.example", "", "10.0.0.1", "localhost.evil", "evillocalhost"],
 )
 def test_a_foreign_host_is_refused(tmp_path, host):
     assert ask(tmp_path, "/api/runs", headers={"Host": host}).status_code == 400
@@ -368,22 +460,25 @@ def test_this_machines_own_names_are_answered(tmp_path, host):
     assert ask(tmp_path, "/api/runs", headers={"Host": host}).status_code == 200
 
 
+COOKIE = "td3_" + hashlib.sha256(b"secret").hexdigest()[:8]
+
+
 def test_beyond_loopback_only_the_token_opens(tmp_path):
     known = {"host": "0.0.0.0", "token": "secret"}
     assert ask(tmp_path, "/api/runs", **known).status_code == 403
     assert ask(tmp_path, "/api/runs?token=wrong", **known).status_code == 403
-    named = {"Host": socket.gethostname(), "Cookie": "td3_token=secret"}
+    named = {"Host": socket.gethostname(), "Cookie": f"{COOKIE}=secret"}
     assert ask(tmp_path, "/api/runs", headers=named, **known).status_code == 200
-    assert ask(tmp_path, "/api/runs", headers={"Cookie": "td3_token=wrong"}, **known).status_code == 403
-    assert ask(tmp_path, "/api/runs", headers={"Cookie": "td3_token=secret"}, **known).status_code == 200
+    assert ask(tmp_path, "/api/runs", headers={"Cookie": f"{COOKIE}=wrong"}, **known).status_code == 403
+    assert ask(tmp_path, "/api/runs", headers={"Cookie": f"{COOKIE}=secret"}, **known).status_code == 200
     assert (
-        ask(tmp_path, "/api/runs", headers={"Host": "evil.example", "Cookie": "td3_token=secret"}, **known).status_code
+        ask(tmp_path, "/api/runs", headers={"Host": "evil.example", "Cookie": f"{COOKIE}=secret"}, **known).status_code
         == 400
     )
     welcome = ask(tmp_path, "/run?id=5&token=secret", **known)
     assert (welcome.status_code, welcome.headers["location"]) == (303, "/run?id=5")
     assert "HttpOnly" in welcome.headers["set-cookie"]
-    assert "samesite=strict" in welcome.headers["set-cookie"].lower()
+    assert "samesite=lax" in welcome.headers["set-cookie"].lower()
     assert (
         ask(tmp_path, "http://127.0.0.1:8533//evil.example/?token=secret", **known)
         .headers["location"]
@@ -439,6 +534,32 @@ def test_links_are_not_followed(tmp_path):
         answer = ask(root, f"/api/{path}?id={rows['run']['id']}&metric=x")
         assert b"42" not in answer.content
         assert b"secret" not in answer.content
+
+
+def test_a_run_that_becomes_a_link_is_gone_and_linked_checkpoints_are_not_read(tmp_path):
+    outside = make_run(tmp_path / "outside", goal=777, score=4_242.0)
+    root = tmp_path / "runs"
+    run = make_run(root / "run")
+    house = House(root)
+    (row,) = house.rows()
+    (run / "checkpoints").rmdir()
+    (run / "checkpoints").symlink_to(outside / "checkpoints")
+    (row,) = house.rows()
+    assert (row.best, row.goal, row.state) == (None, 1_000, "broken")
+    run.rename(tmp_path / "away")
+    run.symlink_to(outside)
+    with pytest.raises(Unknown):
+        house.detail(row.id)
+
+
+def test_unknown_names_do_not_make_the_server_search_again_and_again(tmp_path, monkeypatch):
+    looked = []
+    monkeypatch.setattr("td3.views.web.house.find", lambda root: looked.append(root) or [])
+    house = House(tmp_path)
+    for number in range(20):
+        with pytest.raises(Unknown):
+            house.run(f"{number:012}")
+    assert len(looked) == 1
 
 
 def test_a_pipe_in_a_records_place_is_not_waited_for(tmp_path):

@@ -9,8 +9,9 @@ import argparse
 import contextlib
 import importlib.util
 import os
+import shlex
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -104,6 +105,7 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
     resume.add_argument("--steps", metavar="N", help="a further goal than the run's own")
     resume.add_argument("--engine", metavar=metavar("engine"), help="go on with another engine")
     resume.add_argument("--quiet", action="store_true", help="say only how it ended")
+    resume.add_argument("--watch", action="store_true", help="show the run on a live web page, too")
     trusting(resume)
 
     evaluate = command("evaluate", run_evaluate, "Play a run's agent without noise and tell its returns.")
@@ -188,12 +190,7 @@ def run_train(chosen: argparse.Namespace) -> int:
     from td3.views.training import new_folder, watch_training
 
     folder = Path(chosen.run) if chosen.run else new_folder(config)
-    with contextlib.ExitStack() as stack:
-        if chosen.watch:
-            needs_page()
-            from td3.views.watching import beside
-
-            say(f"Watch it at {stack.enter_context(beside(folder))}")
+    with page_beside(chosen, folder):
         return watch_training(train(config, folder), folder, quiet=chosen.quiet, as_json=chosen.json)
 
 
@@ -206,7 +203,23 @@ def run_resume(chosen: argparse.Namespace) -> int:
 
     engine = None if chosen.engine is None else checked("engine", chosen.engine)
     events = resume(chosen.run, steps, chosen.env, chosen.trust, engine)
-    return watch_training(events, Path(chosen.run), quiet=chosen.quiet, as_json=chosen.json)
+    with page_beside(chosen, Path(chosen.run)):
+        return watch_training(events, Path(chosen.run), quiet=chosen.quiet, as_json=chosen.json)
+
+
+@contextlib.contextmanager
+def page_beside(chosen: argparse.Namespace, folder: Path) -> Iterator[None]:
+    """The live page, if it is wished, for as long as the run trains."""
+    if not chosen.watch:
+        yield
+        return
+    needs_page()
+    from td3.views.watching import beside
+
+    with beside(folder) as address:
+        say(f"Watch it at {address}")
+        yield
+    say(f"The page ended with the run; look again with: td3 watch {shlex.quote(str(folder))}")
 
 
 def run_verify(chosen: argparse.Namespace) -> int:

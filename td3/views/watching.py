@@ -26,7 +26,7 @@ TRIES = 50  # ports tried from there on, where none is asked for
 
 def watch(folder: Path, host: str, port: int | None, *, as_json: bool = False, until_closed: bool = False) -> int:
     """Serves the page until Ctrl-C; with `until_closed` until whoever holds our standard input is gone."""
-    with listening(host, port) as door:
+    with ended_by_signals(), listening(host, port) as door:
         token = None if is_here(host) else secrets.token_urlsafe(24)
         address = address_of(host, door.getsockname()[1], token)
         if as_json:
@@ -67,16 +67,17 @@ def serve(folder: Path, host: str, token: str | None, door: socket.socket, *, un
             server.should_exit = True
 
         threading.Thread(target=wait_for_the_end, daemon=True).start()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)  # all end it alike, and what is open is closed
-    with contextlib.suppress(KeyboardInterrupt):
-        server.run([door])
+    server.run([door])
 
 
 def explain(host: str, port: int | None, *, as_json: bool = False) -> int:
     """Trains a small agent on the spot, in a folder that goes with us, and shows its updates step by step."""
-    with tempfile.TemporaryDirectory(prefix="td3-explain-") as place, listening(host, port) as door:
-        folder = Path(place)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(ended_by_signals())
+        folder = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="td3-explain-", ignore_cleanup_errors=True))
+        )
+        door = stack.enter_context(listening(host, port))
         run = folder / "Pendulum-v1"
         words = ["train", "Pendulum-v1", "--steps", "20000", "--run", str(run), "--quiet", "--threads", "1"]
         training = subprocess.Popen(
@@ -100,6 +101,18 @@ def explain(host: str, port: int | None, *, as_json: bool = False) -> int:
             training.kill()
             training.wait()
     return 0
+
+
+@contextlib.contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Ctrl-C, TERM and HUP end it alike: what is open is closed, what is temporary goes."""
+    before = {number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def train_beside(words: list[str]) -> None:

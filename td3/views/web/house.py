@@ -11,7 +11,7 @@ import numpy as np
 
 from td3.errors import RunError
 from td3.views.web.runs import Run, Watched, find, stamp
-from td3.views.web.series import Points, Record, names_in
+from td3.views.web.series import Points, Record, Seen, names_in
 from td3.views.web.updates import Updates
 
 LOOK_AROUND = 2.0  # seconds between two looks for folders that came or went
@@ -52,11 +52,11 @@ class House:
     def run(self, id: str) -> Watched:
         if id not in self._watched:
             with self._lock:
-                self._looked = -LOOK_AROUND
                 self._look_around()
-        if id not in self._watched:
+        found = self._watched.get(id)
+        if found is None or not found.is_there():
             raise Unknown(f"There is no run {id[:40]!r} here.")
-        return self._watched[id]
+        return found
 
     def detail(self, id: str) -> dict[str, Any]:
         run = self.run(id)
@@ -80,17 +80,22 @@ class House:
 
     def series(self, id: str, names: list[str], first: float, last: float, points: int) -> dict[str, Any]:
         run = self.run(id)
-        known = sorted(set(names_in(run.metrics)) & set(names))
-        found = self._record(run.metrics, tuple(known)).within(first, last, 2 * points) if known else {}
-        nothing = Points(np.empty(0), np.empty(0))
-        series = {name: found.get(name, nothing) for name in names}
-        return {
-            "id": id,  # NaN is written as null
-            "series": {name: {"step": one.step.tolist(), "value": one.value.tolist()} for name, one in series.items()},
-        }
+        known = [name for name in names if name in names_in(run.metrics)]
+        found = self._record(run.metrics).within(known, first, last, 2 * points) if known else {}
+        return {"id": id, "series": {name: told(found.get(name, NOTHING)) for name in names}}
 
     def updates(self, id: str) -> Updates:
         return self._updates(self.run(id).updates)
+
+
+NOTHING = Seen(Points(np.empty(0), np.empty(0)), None)
+
+
+def told(seen: Seen) -> dict[str, Any]:
+    """As plain data; NaN is written as null."""
+    step, value = (one.tolist() for one in seen.points)
+    mean = seen.mean and {"step": seen.mean.step.tolist(), "value": seen.mean.value.tolist()}
+    return {"step": step, "value": value, "mean": mean}
 
 
 def film_version(run: Watched) -> int:

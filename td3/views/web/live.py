@@ -34,8 +34,8 @@ def message(event: str, data: Any) -> bytes:
 class Followed:
     """One run that somebody looks at closely."""
 
-    def __init__(self, run: Watched) -> None:
-        self.run, self.lines, self.updates = run, GrowingLines(run.metrics), Updates(run.updates)
+    def __init__(self, run: Watched, updates: Updates) -> None:
+        self.run, self.lines, self.updates = run, GrowingLines(run.metrics), updates
         self.film, self.newest = film_version(run), -1
         with contextlib.suppress(RunError, OSError):
             for _ in self.lines.new():
@@ -44,7 +44,10 @@ class Followed:
     def news(self) -> list[bytes]:
         told = []
         with contextlib.suppress(RunError, OSError):
-            rows = [row for _, lump in self.lines.new() for row in decoded_lines(lump, dict[str, Any])]
+            rows: list[dict[str, Any]] = []
+            for _, lump in self.lines.new():
+                if not self.lines.restarted and len(rows) <= MOST_ROWS:  # else it is all fetched anew
+                    rows += decoded_lines(lump, dict[str, Any])
             if self.lines.restarted or len(rows) > MOST_ROWS:
                 told.append(message("points", {"id": self.run.id, "again": True}))
             elif rows:
@@ -123,10 +126,11 @@ class Hub:
         """Looks as long as there is anybody to tell."""
         while self.viewers:
             ids = {viewer.id for viewer in self.viewers if viewer.id}
-            common, special = await asyncio.to_thread(self._look, ids)
-            for viewer in self.viewers:
-                if news := common + special.get(viewer.id or "", b""):
-                    viewer.tell(news)
+            with contextlib.suppress(Exception):  # whatever a look runs into, the next one may be better
+                common, special = await asyncio.to_thread(self._look, ids)
+                for viewer in self.viewers:
+                    if news := common + special.get(viewer.id or "", b""):
+                        viewer.tell(news)
             await asyncio.sleep(PERIOD)
         self._rows, self._followed = None, {}
 
@@ -136,7 +140,7 @@ class Hub:
                 self._rows = {row.id: row for row in self.house.rows()}
             for id in ids - self._followed.keys():
                 with contextlib.suppress(Unknown):
-                    self._followed[id] = Followed(self.house.run(id))
+                    self._followed[id] = Followed(self.house.run(id), self.house.updates(id))
 
     def _look(self, ids: set[str]) -> tuple[bytes, dict[str, bytes]]:
         """What is new for everybody, and for those who look at one run."""

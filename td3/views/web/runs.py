@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import os
 import socket
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from td3.errors import RunError
 from td3.views.web.files import decoded_lines, open_regular, read_object, tail
 
 DEEPEST = 6  # folders below the one that is watched
-MOST_RUNS = 10_000
+MOST_RUNS, MOST_FOLDERS = 10_000, 20_000
 LAST_ROWS = 2**16  # bytes of metrics in which the newest numbers stand
 SILENCE = 60.0  # seconds after which a run on another machine no longer counts as live
 
@@ -59,9 +60,10 @@ class _State(msgspec.Struct):
 
 def find(root: Path) -> Iterator[Path]:
     """Every run's folder at or below `root`, whole or not; links are not followed, and a run holds no other run."""
-    waiting, found = [(root, 0)], 0
-    while waiting and found < MOST_RUNS:
+    waiting, found, looked = [(root, 0)], 0, 0
+    while waiting and found < MOST_RUNS and looked < MOST_FOLDERS:
         folder, depth = waiting.pop()
+        looked += 1
         try:
             with os.scandir(folder) as entries:
                 kinds = {one.name: one.is_dir(follow_symlinks=False) for one in entries}
@@ -79,15 +81,22 @@ class Watched:
     """One run's folder: its row, read again only when one of its files has changed."""
 
     def __init__(self, root: Path, path: Path) -> None:
-        self.path = path
+        self.root, self.path = root, path
         self.name = path.relative_to(root).as_posix() if path != root else path.name
         self.name = self.name.encode(errors="replace").decode()  # a name need not be Unicode
         self.id = hashlib.sha256(os.fsencode(path.relative_to(root))).hexdigest()[:12]
         self.metrics, self.updates, self.film = path / "metrics.jsonl", path / "updates.jsonl", path / "film.webp"
         self._seen: Any = None
+        self._score: float | None = None  # the newest known ones: they may stand far from the record's end
+        self._speed: float | None = None
         self._scores: dict[str, float | None] = {}  # by checkpoint: they are never written again
         self._goals: dict[str, int] = {}
         self._row = Run(self.id, self.name, None, None, 0, None, None, None, None, "broken", None, "", 0.0)
+
+    def is_there(self) -> bool:
+        """Whether it still is a folder below the root, with no link on the way."""
+        below = [self.path, *self.path.parents]
+        return all(is_folder(one) for one in below[: below.index(self.root)] or below[:1])
 
     def row(self) -> Run:
         live = self._live()
@@ -104,7 +113,7 @@ class Watched:
         return read_object(self.path / "versions.json")
 
     def _read(self, live: bool, changed: float) -> Run:
-        problem = None if (self.path / "checkpoints").is_dir() else "checkpoints is no folder."
+        problem = None if is_folder(self.path / "checkpoints") else "checkpoints is no folder."
         config: dict[str, Any] = {}
         try:
             config = self.config()
@@ -112,12 +121,14 @@ class Watched:
             problem = problem or str(why)
         rows: list[_Row] = []
         try:
-            rows = decoded_lines(tail(self.metrics, LAST_ROWS), _Row)
+            rows = self._last_rows()
         except (RunError, OSError) as why:
             problem = problem or str(why)
         step = int(max((row.step for row in rows), default=0))
         scores = [row.score for row in rows if row.score is not None]
         speeds = [row.speed for row in rows if row.speed is not None]
+        self._score = scores[-1] if scores else self._score if step else None
+        self._speed = speeds[-1] if speeds else self._speed if step else None
         goal, best = self._checkpoints()
         goal = goal or whole(config.get("steps"))
         state = "broken" if problem else "live" if live else "finished" if goal and step >= goal else "stopped"
@@ -128,21 +139,35 @@ class Watched:
             seed=whole(config.get("seed")),
             step=step,
             goal=goal,
-            best=max([*scores, *([] if best is None else [best])], default=None),
-            last=scores[-1] if scores else None,
-            speed=speeds[-1] if speeds else None,
+            best=max((one for one in (*scores, best, self._score) if one is not None), default=None),
+            last=self._score,
+            speed=self._speed,
             state=state,
             problem=problem,
             group=group_of(config) if config else self.id,
             changed=changed,
         )
 
+    def _last_rows(self) -> list[_Row]:
+        """The record's end: far enough back to have a row, and a score if it is not known yet."""
+        rows: list[_Row] = []
+        for most in (LAST_ROWS, 16 * LAST_ROWS, 256 * LAST_ROWS):
+            rows = decoded_lines(tail(self.metrics, most), _Row)
+            enough = bool(rows) and (self._score is not None or any(row.score is not None for row in rows))
+            if enough or stamp(self.metrics)[1] <= most:
+                break
+        return rows
+
     def _checkpoints(self) -> tuple[int | None, float | None]:
         """The goal as the newest checkpoint has it, for it may have been moved; the best score of those kept."""
         try:
-            names = sorted(one.name for one in os.scandir(self.path / "checkpoints") if one.name[:1].isdigit())
+            with os.scandir(self.path / "checkpoints") as entries:
+                folders = [one.name for one in entries if one.is_dir(follow_symlinks=False)]
         except OSError:
             return None, None
+        if not is_folder(self.path / "checkpoints"):
+            return None, None
+        names = sorted(name for name in folders if name[:1].isdigit())
         for name in names:
             if name not in self._scores:
                 with contextlib.suppress(RunError, OSError):
@@ -186,16 +211,26 @@ def group_of(config: dict[str, Any]) -> str:
     return hashlib.sha256(msgspec.json.encode(same, order="sorted")).hexdigest()[:12]
 
 
-def stamp(path: Path) -> tuple[float, int]:
-    """When it was last written, and its size."""
+def stamp(path: Path) -> tuple[float, int, int, int]:
+    """When it was last written, and its size; and what changes with it even where these do not."""
     try:
         found = path.lstat()
-        return found.st_mtime, found.st_size
+        return found.st_mtime, found.st_size, found.st_ino, found.st_ctime_ns
     except OSError:
-        return 0.0, -1
+        return 0.0, -1, 0, 0
+
+
+def is_folder(path: Path) -> bool:
+    """Itself, and no link to one."""
+    try:
+        return stat.S_ISDIR(path.lstat().st_mode)
+    except OSError:
+        return False
 
 
 def alive(pid: int) -> bool:
+    if pid <= 0:  # would be a whole group of processes
+        return False
     try:
         os.kill(pid, 0)
     except PermissionError:

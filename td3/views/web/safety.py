@@ -1,5 +1,6 @@
 """Looks at every request before it is answered: who asks, for what, and with which right."""
 
+import hashlib
 import hmac
 import ipaddress
 import socket
@@ -9,8 +10,6 @@ from urllib.parse import parse_qs, urlencode
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-COOKIE = "td3_token"
 
 # The charts' library makes an empty <style> and fills it by script; the hash is that of nothing.
 NOTHING = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
@@ -31,7 +30,9 @@ class Safety:
     """Only reading, only under a name of this machine, and beyond it only with the token."""
 
     def __init__(self, app: ASGIApp, host: str, token: str | None) -> None:
-        self.app, self.host, self.token = app, host, token
+        self.app, self.host, self.token = app, host.lower(), token
+        # A name of its own: cookies know no ports, and another page may be served beside this one.
+        self.cookie = "td3_" + hashlib.sha256((token or "").encode()).hexdigest()[:8]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -61,7 +62,7 @@ class Safety:
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         if hmac.compare_digest(query.get("token", [""])[0].encode(), self.token.encode()):
             return self._remembering(scope, query)
-        if hmac.compare_digest(cookie(headers).encode(), self.token.encode()):
+        if hmac.compare_digest(cookie(headers, self.cookie).encode(), self.token.encode()):
             return None
         return refuse(403, "This page needs its token: open the address that td3 watch has printed.")
 
@@ -70,24 +71,25 @@ class Safety:
         rest = urlencode({name: values for name, values in query.items() if name != "token"}, doseq=True)
         path = "/" + scope["path"].lstrip("/\\")  # never another host's
         answer = RedirectResponse(f"{path}?{rest}" if rest else path, 303)
-        answer.set_cookie(COOKIE, self.token or "", httponly=True, samesite="strict")
+        # Not `strict`: a link that is followed from a mail or a chat would be answered with a refusal.
+        answer.set_cookie(self.cookie, self.token or "", httponly=True, samesite="lax")
         return answer
 
     def _known(self, host: str) -> bool:
         """A page of another name that points to this machine may not read from it."""
-        name = host_name(host).lower()
+        name, own = host_name(host).lower().removesuffix("."), socket.gethostname().lower()
         if self.token is None:
             return name == "localhost" or is_loopback(name)
-        return name in ("localhost", self.host, socket.gethostname().lower()) or is_address(name)
+        return name in ("localhost", self.host, own, f"{own}.local") or is_address(name)
 
 
 def refuse(status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
     return JSONResponse({"problem": sentence}, status, headers)
 
 
-def cookie(headers: Headers) -> str:
+def cookie(headers: Headers, name: str) -> str:
     try:
-        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        found = SimpleCookie(headers.get("cookie", "")).get(name)
     except CookieError:
         return ""
     return found.value if found else ""

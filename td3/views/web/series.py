@@ -11,7 +11,7 @@ import math
 import operator
 import threading
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,9 +19,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from td3.types import METRICS
 from td3.views.web.files import GrowingLines, decoded_lines, read_range, tail
 
 BLOCK = 512  # points
+NEAR = 2**24  # bytes of rows that are all looked at; of more, only their blocks
+FARTHEST = 2**26  # bytes between the first and the last row of one block whose rows are looked at
+READING = threading.Semaphore(2)  # closer looks at once: each may hold as many bytes as these
 NAMES_FROM = 2**16  # bytes at the beginning and at the end of a record, whose rows tell which metrics there are
 
 Numbers = NDArray[np.float64]
@@ -35,24 +39,54 @@ class Points(NamedTuple):
 
 
 # A block: its lowest and highest step; the step and the value of its lowest and of its highest point; the step of a
-# point without a number, or NaN; and the bytes where its rows begin and end. Plain numbers: there are many blocks.
-FIRST, LAST, LOW_STEP, LOW, HIGH_STEP, HIGH, GAP, BEGIN, END = range(9)
+# point without a number, or NaN; the sum and the number of its points; and the bytes where its rows begin and end.
+# Plain numbers: there are many blocks.
+FIRST, LAST, LOW_STEP, LOW, HIGH_STEP, HIGH, GAP, SUM, COUNT, BEGIN, END = range(WIDTH := 11)
+
+
+class Seen(NamedTuple):
+    """A metric between two steps, as much as a chart can show: the extremes of every stretch, and its mean.
+
+    There is no mean where nothing had to be left out.
+    """
+
+    points: Points
+    mean: Points | None
 
 
 class Record:
-    """Some metrics of one record, which are looked at together and so read together."""
+    """The metrics of one record that somebody has asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()  # several viewers may ask at once
+        self._groups: list[Group] = []
+
+    def within(self, names: Iterable[str], first: float, last: float, most: int) -> dict[str, Seen]:
+        """Of each metric at most about `most` points with a step from `first` to `last`."""
+        wanted = list(dict.fromkeys(names))
+        with self._lock:
+            known = {name for group in self._groups for name in group.names}
+            if fresh := tuple(name for name in wanted if name not in known):
+                self._groups.append(Group(self._path, fresh))
+            looks = {name: look for group in self._groups for name, look in group.looks(wanted).items()}
+        with READING:
+            return {name: looks[name].within(first, last, most) for name in wanted}
+
+
+class Group:
+    """Metrics that were asked for together, and so are read together."""
 
     def __init__(self, path: Path, names: tuple[str, ...]) -> None:
-        self._lines, self._names = GrowingLines(path), names
-        self._lock = threading.Lock()  # several viewers may ask at once
+        self._lines, self.names = GrowingLines(path), names
         self._columns = [Column(path, name) for name in names]
 
-    def within(self, first: float, last: float, most: int) -> dict[str, Points]:
-        """Of each metric at most about `most` points with a step from `first` to `last`."""
-        with self._lock:
+    def looks(self, wanted: list[str]) -> dict[str, "Look"]:
+        """Those of them that are wanted, with all there is by now."""
+        columns = [column for column in self._columns if column.name in wanted]
+        if columns:
             self._refresh()
-            looks = [column.look() for column in self._columns]
-        return {look.name: look.within(first, last, most) for look in looks}
+        return {column.name: column.look() for column in columns}
 
     def _refresh(self) -> None:
         for begin, lump in self._lines.new():
@@ -60,7 +94,7 @@ class Record:
                 self._start_anew()
             # In pieces of about a block each, so that a closer look at a block reads little more than it.
             for place, piece in pieces(begin, lump):
-                for column, points in zip(self._columns, points_of(piece, self._names), strict=True):
+                for column, points in zip(self._columns, points_of(piece, self.names), strict=True):
                     column.add(points, place, place + len(piece))
         if self._lines.restarted and self._lines.place == 0:
             self._start_anew()
@@ -94,7 +128,7 @@ class Column:
             self._recent, self._count = [], 0
 
     def look(self) -> "Look":
-        return Look(self.path, self.name, np.array(self._blocks).reshape(-1, 9), joined(self._recent))
+        return Look(self.path, self.name, np.array(self._blocks).reshape(-1, WIDTH), joined(self._recent))
 
 
 class Look(NamedTuple):
@@ -105,16 +139,24 @@ class Look(NamedTuple):
     blocks: Numbers
     recent: Points
 
-    def within(self, first: float, last: float, most: int) -> Points:
+    def within(self, first: float, last: float, most: int) -> Seen:
         blocks = self.blocks[(self.blocks[:, LAST] >= first) & (self.blocks[:, FIRST] <= last)]
-        if len(blocks) * 2 > most:
-            found = extremes_of_blocks(blocks, most)
-        else:  # near enough to see every row
-            lumps = [read_range(self.path, begin, end) for begin, end in stretches(blocks)]
-            found = joined([points_of(lump, (self.name,))[0] for lump in lumps])
-        found = joined([found, self.recent])
-        inside = (found.step >= first) & (found.step <= last)
-        return extremes(Points(found.step[inside], found.value[inside]), most)
+        whole = (blocks[:, FIRST] >= first) & (blocks[:, LAST] <= last)
+        if (blocks[:, END] - blocks[:, BEGIN]).sum() <= NEAR:  # near enough to see every row
+            whole[:] = False
+        # A block that crosses the edge may have its extremes outside: its rows are looked at.
+        rows = joined([*self._rows(blocks[~whole]), self.recent])
+        inside = (rows.step >= first) & (rows.step <= last)
+        rows = in_order(Points(rows.step[inside], rows.value[inside]))
+        points = extremes(in_order(joined([extremes_of(blocks[whole]), rows])), most)
+        if len(points.step) == len(rows.step):
+            return Seen(points, None)
+        return Seen(points, means(blocks[whole], rows, most))
+
+    def _rows(self, blocks: Numbers) -> Iterator[Points]:
+        for begin, end in stretches(blocks):
+            if end - begin <= FARTHEST:  # else a few points lie very far apart: their block has to do
+                yield points_of(read_range(self.path, begin, end), (self.name,))[0]
 
 
 def pieces(begin: int, lump: bytes) -> Sequence[tuple[int, bytes]]:
@@ -145,7 +187,7 @@ def stretches(blocks: Numbers) -> list[tuple[int, int]]:
 def row_of(names: tuple[str, ...]) -> Any:
     """A row of which only the step and these are looked at; infinity, which JSON cannot say, where it has none."""
     places = {f"value{place}": name for place, name in enumerate(names)}
-    fields: list[Any] = [("step", float), *((place, float | None, math.inf) for place in places)]
+    fields: list[Any] = [("step", float), *((place, float | bool | None, math.inf) for place in places)]
     return msgspec.defstruct("Row", fields, rename=places, gc=False)
 
 
@@ -177,16 +219,37 @@ def block_of(points: Points, begin: int, end: int) -> list[float]:
     low = high = [math.nan, math.nan]
     if len(value):
         low, high = ([step[place], value[place]] for place in (value.argmin(), value.argmax()))
-    return [*limits, *low, *high, gap, begin, end]
+    return [*limits, *low, *high, gap, value.sum(), len(value), begin, end]
 
 
-def extremes_of_blocks(blocks: Numbers, most: int) -> Points:
+def extremes_of(blocks: Numbers) -> Points:
     steps = np.concatenate([blocks[:, LOW_STEP], blocks[:, HIGH_STEP], blocks[:, GAP]])
     values = np.concatenate([blocks[:, LOW], blocks[:, HIGH], np.full(len(blocks), np.nan)])
     known = ~np.isnan(steps)
-    steps, values = steps[known], values[known]
-    order = np.argsort(steps, kind="stable")
-    return extremes(Points(steps[order], values[order]), most)
+    return Points(steps[known], values[known])
+
+
+def means(blocks: Numbers, rows: Points, most: int) -> Points:
+    """The mean of every stretch: of blocks and of single rows alike, each as heavy as its points are many."""
+    known = ~np.isnan(rows.value)
+    step = np.concatenate([(blocks[:, FIRST] + blocks[:, LAST]) / 2, rows.step[known]])
+    total = np.concatenate([blocks[:, SUM], rows.value[known]])
+    count = np.concatenate([blocks[:, COUNT], np.ones(int(known.sum()))])
+    order = np.argsort(step, kind="stable")[: len(step)]
+    order = order[count[order] > 0]
+    if not len(order):
+        return Points(np.empty(0), np.empty(0))
+    heaviness = np.cumsum(count[order])
+    stretch = np.minimum((heaviness - count[order]) * (most // 2) // heaviness[-1], most // 2 - 1)
+    begins = np.flatnonzero(np.diff(stretch, prepend=-1))
+    weights = np.add.reduceat(count[order], begins)
+    middle = np.add.reduceat(count[order] * step[order], begins) / weights
+    return Points(middle, np.add.reduceat(total[order], begins) / weights)
+
+
+def in_order(points: Points) -> Points:
+    order = np.argsort(points.step, kind="stable")
+    return Points(points.step[order], points.value[order])
 
 
 def extremes(points: Points, most: int) -> Points:
@@ -211,8 +274,8 @@ def extremes(points: Points, most: int) -> Points:
 
 
 def names_in(path: Path) -> list[str]:
-    """The metrics a record has, in the order of their names; lists are none."""
-    found: set[str] = set()
+    """The metrics a record may have: those of every run, and what else stands at its beginning or its end."""
+    found = set(METRICS)
     try:
         beginning = read_range(path, 0, NAMES_FROM)
     except FileNotFoundError:
@@ -220,4 +283,4 @@ def names_in(path: Path) -> list[str]:
     for lump in (beginning[: beginning.rfind(b"\n") + 1], tail(path, NAMES_FROM)):
         for row in decoded_lines(lump, dict[str, Any]):
             found |= {name for name, value in row.items() if value is None or isinstance(value, int | float)}
-    return sorted(found - {"step"})
+    return sorted(name for name in found - {"step"} if name.isprintable() and not {'"', "\\"} & set(name))

@@ -9,6 +9,7 @@ import msgspec
 from td3.views.web.files import GrowingLines, decoded, read_range
 
 MOST_POINTS = 2_000
+MOST_UPDATES = 5_000  # of which is told: the newest
 
 
 class _Batch(msgspec.Struct):
@@ -46,25 +47,33 @@ class Updates:
 
     def refresh(self) -> list[_Recorded]:
         with self._lock:
-            for begin, lump in self._lines.new():
-                if self._lines.restarted and begin == 0:
-                    self._start_anew()
-                for line in lump.splitlines(keepends=True):
-                    if (one := decoded(line, _Recorded)) is not None and one.update not in self._places:
-                        self._found.append(one)
-                        self._places[one.update] = (begin, begin + len(line))
-                    begin += len(line)
-            if self._lines.restarted and self._lines.place == 0:
+            return self._refresh()
+
+    def _refresh(self) -> list[_Recorded]:
+        for begin, lump in self._lines.new():
+            if self._lines.restarted and begin == 0:
                 self._start_anew()
-            return list(self._found)
+            for line in lump.splitlines(keepends=True):
+                if (one := decoded(line, _Recorded)) is not None and one.update not in self._places:
+                    self._found.append(one)
+                    self._places[one.update] = (begin, begin + len(line))
+                begin += len(line)
+            for one in self._found[:-MOST_UPDATES]:
+                del self._places[one.update]
+            del self._found[:-MOST_UPDATES]
+        if self._lines.restarted and self._lines.place == 0:
+            self._start_anew()
+        return list(self._found)
 
     def one(self, update: int | None) -> bytes | None:
         """The line of this update, or of the newest; None where there is none, or it is no JSON any more."""
-        found = self.refresh()
-        number = found[-1].update if update is None and found else update
-        if number not in self._places:
+        with self._lock:
+            found = self._refresh()
+            number = found[-1].update if update is None and found else update
+            place = None if number is None else self._places.get(number)
+        if place is None:
             return None
-        line = read_range(self._lines.path, *self._places[number])
+        line = read_range(self._lines.path, *place)
         return line if decoded(line, msgspec.Raw) is not None else None
 
     def overview(self) -> dict[str, Any]:
