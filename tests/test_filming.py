@@ -170,7 +170,7 @@ def test_an_environment_that_fails_to_draw_fails_nothing_else_and_is_asked_once(
     monkeypatch.setattr(Painted, "render", render)
     monkeypatch.setattr(training, "Film", partial(Film, clock=lambda: 0.0))
     monkeypatch.setattr(filming, "EXPECTED", 0.0)
-    events = list(td3.train(config(eval_every=25), tmp_path / "run"))
+    events = list(td3.train(config(eval_every=25, checkpoint_every=25), tmp_path / "run"))
     assert events[-1].step == 100 and not any(isinstance(event, td3.SaveFailed) for event in events)
     assert (tmp_path / "run" / "film.webp").exists() == (failure == "warns and draws")
     assert [one.drawn for one in drawing()] == ([10] * 4 if failure == "warns and draws" else [1])
@@ -311,3 +311,11 @@ def test_pictures_are_no_larger_than_needed_and_no_smaller_than_they_were():
     assert picture(np.zeros((480, 640, 3), np.uint8)).size == (240, 180)
     assert picture(np.zeros((480, 480, 4), np.uint8)).size == (240, 240)
     assert picture(np.zeros((30, 20, 3), np.uint8)).size == (20, 30)
+
+
+def test_all_is_saved_before_a_film_is_drawn(tmp_path, monkeypatch):
+    saved = []
+    monkeypatch.setattr(Painted, "render", lambda self: saved.append(verify(tmp_path / "run")) or 1 / 0)
+    list(td3.train(config(eval_every=50), tmp_path / "run"))
+    (found,) = saved
+    assert [name.split("-")[0] for name in found][-1] == "000000100"
