@@ -1,6 +1,8 @@
 """The live page in a real browser: it grows by itself, walks through a true update, and stays on its own address."""
 
 import json
+import shutil
+from urllib.parse import quote
 
 import browser
 import msgspec
@@ -10,6 +12,7 @@ from folders import append, make_run
 
 from td3.config import Config
 from td3.training import train
+from td3.views.web.runs import Watched
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -211,3 +214,161 @@ def test_nothing_is_wider_than_a_phone(page, trained, path):
             assert page.evaluate("document.documentElement.scrollWidth") <= 360
         finally:
             page.set_viewport_size({"width": 1280, "height": 850})
+
+
+def drawn_lines(page, chart):
+    return page.evaluate(
+        """(chart) => document.querySelector(`[data-chart="${chart}"]`).data.map(
+            (line) => ({name: line.name, x: Array.from(line.x), y: Array.from(line.y), legend: line.showlegend}))""",
+        chart,
+    )
+
+
+def forgive_the_question_for_a_run_that_is_not_there(page):
+    """The browser itself notes every answer 404; here it is the right answer."""
+    assert page.complaints
+    assert all("404" in one for one in page.complaints)
+    page.complaints.clear()
+
+
+def test_a_run_page_opened_before_its_run_loads_all_of_it_when_it_appears(page, trained, tmp_path):
+    ready, root = tmp_path / "elsewhere", tmp_path / "runs"
+    root.mkdir()
+    shutil.copytree(trained / "pendulum", ready)
+    rows = [msgspec.json.decode(line) for line in (ready / "metrics.jsonl").read_bytes().splitlines()]
+    evaluated = [row["eval/mean_return"] for row in rows if "eval/mean_return" in row]
+    recorded = len((ready / "updates.jsonl").read_bytes().splitlines())
+    with visiting(page, root) as address:
+        opened(page, f"{address}run?id={Watched(root, root / 'late').id}")
+        assert page.locator("#absent").is_visible()
+        assert page.locator("#problem").is_hidden()
+        assert page.locator("#run").is_hidden()
+        forgive_the_question_for_a_run_that_is_not_there(page)
+        ready.rename(root / "late")  # with all its points at once: none of them is news
+        drawn(page, "eval/mean_return", len(evaluated))
+        assert drawn_lines(page, "eval/mean_return")[-1]["y"] == evaluated
+        assert len(drawn(page, "twin_gap", recorded)["y"]) == recorded
+        assert page.locator("[data-setting=batch_size] td").text_content() == "32"
+        assert page.locator("#absent").is_hidden()
+        append(root / "late", [{"step": 700, "eval/mean_return": -5.0}])
+        page.wait_for_function("() => document.querySelector('[data-chart*=mean_return]').data.at(-1).x.at(-1) == 700")
+        assert drawn_lines(page, "eval/mean_return")[-1]["y"] == [*evaluated, -5.0]
+
+
+def test_the_steps_opened_before_their_run_begin_with_its_first_update(page, trained, tmp_path):
+    ready, root = tmp_path / "elsewhere", tmp_path / "runs"
+    root.mkdir()
+    shutil.copytree(trained / "pendulum", ready)
+    updates = (ready / "updates.jsonl").rename(tmp_path / "updates.jsonl")
+    newest = msgspec.json.decode(updates.read_bytes().splitlines()[-1])
+    with visiting(page, root) as address:
+        opened(page, f"{address}steps?id={Watched(root, root / 'late').id}")
+        assert page.locator("#absent").is_visible()
+        assert page.locator("#problem").is_hidden()
+        forgive_the_question_for_a_run_that_is_not_there(page)
+        ready.rename(root / "late")
+        page.wait_for_selector("#waiting:not([hidden])")
+        assert page.locator("#absent").is_hidden()
+        assert page.locator("#run-name").inner_text() == "late"
+        updates.rename(root / "late" / "updates.jsonl")
+        page.wait_for_selector("#stage:not([hidden])")
+        assert page.locator("#waiting").is_hidden()
+        assert page.locator("#update-words").inner_text().startswith(f"Update {newest['update']:,} at step")
+
+
+def test_an_actor_that_waits_for_every_third_update_is_told_so(page, trained, tmp_path):
+    shutil.copytree(trained / "pendulum", tmp_path / "run")
+    record = msgspec.json.decode((tmp_path / "run/updates.jsonl").read_bytes().splitlines()[-1])
+    record["settings"]["policy_delay"] = 3
+    (tmp_path / "run/updates.jsonl").write_bytes(msgspec.json.encode(record) + b"\n")
+    with visiting(page, tmp_path) as address:
+        opened(page, f"{address}steps?id={Watched(tmp_path, tmp_path / 'run').id}&step=13")
+        assert page.locator("#step-title").inner_text() == "The actor learns, every 3rd update"
+        assert page.locator("#step-sentence").inner_text().endswith("but only on every 3rd update.")
+        page.keyboard.press("End")
+        assert page.locator("#step-why").inner_text().endswith("they would move 3 times as fast.")
+
+
+def skewed(mean, rows=30_000):
+    """One episode of ten is very good, the others give nothing: their extremes tell nothing of their mean."""
+    return [{"step": 10 * n, "rollout/ep_return": 10.0 * mean * (n % 10 == 0)} for n in range(1, rows + 1)]
+
+
+def test_the_moving_average_of_a_long_curve_is_that_of_its_points_and_not_of_its_extremes(page, tmp_path):
+    run = make_run(tmp_path / "run", skewed(1))
+    with visiting(page, tmp_path) as address:
+        opened(page, f"{address}run?id={Watched(tmp_path, run).id}")
+        every, moving = drawn_lines(page, "rollout/ep_return")
+        assert {0, 10} <= set(every["y"])
+        assert len(every["y"]) < 3_000
+        assert len(moving["y"]) > 100
+        assert all(abs(value - 1) < 0.3 for value in moving["y"][20:])
+        append(run, [{"step": 300_000 + 10 * n, "rollout/ep_return": 3.0} for n in range(1, 51)])
+        page.wait_for_function(
+            "() => document.querySelector('[data-chart*=ep_return]').data.every((line) => line.x.at(-1) == 300500)"
+        )
+        every, moving = drawn_lines(page, "rollout/ep_return")
+        assert every["y"][-50:] == [3.0] * 50
+        assert 2.9 < moving["y"][-1] < 3.1
+        assert 1 < moving["y"][-48] < 2
+
+
+def test_long_curves_are_smoothed_and_averaged_over_seeds_by_their_means(page, tmp_path):
+    for seed, mean in enumerate((1, 3)):
+        make_run(tmp_path / f"seed-{seed}", skewed(mean), Config(seed=seed).to_data())
+    with visiting(page, tmp_path) as address:
+        opened(page, f"{address}?metric=rollout/ep_return&smoothing=0.9")
+        smoothed = [line for line in drawn_lines(page, "overlay") if line["legend"] is not False]
+        assert {line["name"] for line in smoothed} == {"seed-0", "seed-1"}
+        for line in smoothed:
+            mean = {"seed-0": 1, "seed-1": 3}[line["name"]]
+            assert all(abs(value / mean - 1) < 0.3 for value in line["y"][20:])
+        opened(page, f"{address}?metric=rollout/ep_return&group=1")
+        band, mean = drawn_lines(page, "overlay")[:2]
+        inside = [value for value in mean["y"] if value is not None]
+        assert len(inside) > 100
+        assert all(abs(value - 2) < 0.5 for value in inside)
+        assert 0.5 < min(band["y"]) < max(band["y"]) < 3.5  # one standard deviation of 1 and 3 is 1
+
+
+def test_a_zoom_of_the_overlay_shows_every_point_of_the_picked_runs(page, tmp_path):
+    make_run(tmp_path / "run", skewed(1))
+    with visiting(page, tmp_path) as address:
+        opened(page, f"{address}?metric=rollout/ep_return")
+        count = (
+            "() => document.querySelector('#chart').data[0].x.filter((step) => step >= 10000 && step <= 12000).length"
+        )
+        assert page.evaluate(count) < 201
+        page.evaluate("() => void Plotly.relayout('chart', {'xaxis.range': [10000, 12000]})")
+        page.wait_for_selector("#chart[data-detail='10000-12000']")
+        assert page.evaluate(count) == 201
+        page.evaluate("() => void Plotly.relayout('chart', {'xaxis.autorange': true})")
+        page.wait_for_selector("#chart:not([data-detail])")
+        assert page.evaluate(count) < 201
+
+
+@pytest.mark.parametrize("metric", ["<a href='https://evil.example'>x</a>", "constructor", "__proto__"])
+def test_a_metric_named_by_the_address_stays_text(page, tmp_path, metric):
+    make_run(tmp_path / "run", curve(0, 3, metric))
+    with visiting(page, tmp_path) as address:
+        opened(page, f"{address}?metric={quote(metric)}")
+        assert drawn(page, "overlay", 3)["y"] == [1, 2, 3]
+        assert page.locator("#chart .ytitle").text_content() == metric
+        assert page.locator("#overlay-title").inner_text() == metric
+        assert page.locator("#chart a[*|href*=evil], #chart .ytitle a").count() == 0
+
+
+@pytest.mark.parametrize("group", [0, 1])
+@pytest.mark.parametrize("name", ["<b>bold", "%{x} of %{y:.1f}", "a &lt;b&gt; 100%"])
+def test_a_name_is_text_in_the_legend_and_where_the_mouse_points(page, tmp_path, name, group):
+    make_run(tmp_path / name, curve(0, 3))
+    with visiting(page, tmp_path) as address:
+        opened(page, f"{address}?group={group}")
+        assert drawn(page, "overlay", 3)["y"] == [1, 2, 3]
+        assert name in page.locator("#legend").text_content()
+        page.locator("#chart .nsewdrag").first.hover()
+        page.wait_for_function("() => document.querySelector('#chart .hoverlayer')?.textContent.includes('step')")
+        assert name in page.locator("#chart .hoverlayer").text_content()
+        assert page.locator("#chart .hoverlayer [style*=bold]").evaluate_all(
+            "(all) => all.map((one) => one.textContent)"
+        ) in ([], ["step 200"])

@@ -386,6 +386,19 @@ def test_news_of_a_run_are_its_new_rows_and_no_others(tmp_path):
     assert json.loads(followed.news()[0].decode().split("data: ")[1])["again"] is True
 
 
+def test_a_run_that_appears_after_somebody_asked_for_it_is_fetched_from_its_beginning(tmp_path):
+    house = House(tmp_path)
+    hub = Hub(house)
+    id = Watched(tmp_path, tmp_path / "run").id
+    hub._follow({id})
+    assert hub._look({id})[1] == {}
+    make_run(tmp_path / "run", [{"step": 1, "x": 1.0}])
+    house._looked = -100.0
+    news = hub._look({id})[1][id].decode()
+    assert json.loads(news.split("data: ")[1].split("\n")[0]) == {"id": id, "again": True}
+    assert hub._look({id})[1][id] == b""
+
+
 def test_a_slow_viewer_holds_little_and_is_sent_to_fetch_anew():
     async def go():
         viewer = Viewer(None)

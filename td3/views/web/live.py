@@ -34,8 +34,9 @@ def message(event: str, data: Any) -> bytes:
 class Followed:
     """One run that somebody looks at closely."""
 
-    def __init__(self, run: Watched, updates: Updates) -> None:
-        self.run, self.lines, self.updates = run, GrowingLines(run.metrics), updates
+    def __init__(self, run: Watched, updates: Updates, late: bool = False) -> None:
+        """`late`: somebody asked for it before it was there, and may have missed its beginning."""
+        self.run, self.lines, self.updates, self.late = run, GrowingLines(run.metrics), updates, late
         self.film, self.newest = film_version(run), -1
         with contextlib.suppress(RunError, OSError):
             for _ in self.lines.new():
@@ -48,7 +49,8 @@ class Followed:
             for _, lump in self.lines.new():
                 if not self.lines.restarted and len(rows) <= MOST_ROWS:  # else it is all fetched anew
                     rows += decoded_lines(lump, dict[str, Any])
-            if self.lines.restarted or len(rows) > MOST_ROWS:
+            if self.late or self.lines.restarted or len(rows) > MOST_ROWS:
+                self.late = False
                 told.append(message("points", {"id": self.run.id, "again": True}))
             elif rows:
                 told.append(message("points", {"id": self.run.id, "series": columns(rows)}))
@@ -134,17 +136,17 @@ class Hub:
             await asyncio.sleep(PERIOD)
         self._rows, self._followed = None, {}
 
-    def _follow(self, ids: set[str]) -> None:
+    def _follow(self, ids: set[str], late: bool = False) -> None:
         with self._lock:
             if self._rows is None:
                 self._rows = {row.id: row for row in self.house.rows()}
             for id in ids - self._followed.keys():
                 with contextlib.suppress(Unknown):
-                    self._followed[id] = Followed(self.house.run(id), self.house.updates(id))
+                    self._followed[id] = Followed(self.house.run(id), self.house.updates(id), late)
 
     def _look(self, ids: set[str]) -> tuple[bytes, dict[str, bytes]]:
         """What is new for everybody, and for those who look at one run."""
-        self._follow(ids)
+        self._follow(ids, late=True)
         with self._lock:
             before, self._rows = self._rows or {}, {row.id: row for row in self.house.rows()}
             changed = [row for id, row in self._rows.items() if before.get(id) != row]

@@ -19,15 +19,26 @@ export const METRICS = {
   "time/updates_per_second": { words: "Updates per second", axis: "updates per second" },
 };
 
+/** A metric's words; one that is not known, which the address may name, is called by its name. */
+export function metricOf(name) {
+  return Object.hasOwn(METRICS, name) ? METRICS[name] : { words: name, axis: name };
+}
+
 export const COLOURS = 8;
 const DASHES = ["solid", "dash", "dot", "dashdot"];
 
 // ── Points ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /**
- * Points in the order of their steps; a null is a gap.
- * @typedef {{step: number[], value: (number | null)[]}} Series
+ * Points in the order of their steps; a null is a gap. Of a long series the server tells each stretch's lowest and
+ * highest point, so that no spike is lost; what is averaged must be its `mean` then, each stretch's mean.
+ * @typedef {{step: number[], value: (number | null)[], mean?: Series | null}} Series
  */
+
+/** What may be averaged. @param {Series} series @returns {Series} */
+function means(series) {
+  return series.mean ?? series;
+}
 
 const MOST_POINTS = 6000; // live points arrive in full; beyond this the server is asked to thin them again
 
@@ -39,12 +50,17 @@ export class Curve {
   detail = null;
 
   replace(series) {
-    this.whole = { step: [...series.step], value: [...series.value] };
+    this.whole = copy(series);
   }
 
   append(series) {
     extend(this.whole, series);
     if (this.detail) extend(this.detail.series, series, this.detail);
+  }
+
+  /** Shows a part in full detail, or with null no part. @param {{from: number, to: number} | null} span */
+  look(span, series = null) {
+    this.detail = span && series ? { ...span, series: copy(series) } : null;
   }
 
   get isLong() {
@@ -58,14 +74,23 @@ export class Curve {
   /** The whole, with the zoomed part in full detail put in its place. @returns {Series} */
   get points() {
     if (!this.detail) return this.whole;
-    const { from, to, series } = this.detail;
-    const before = slice(this.whole, (step) => step < from);
-    const after = slice(this.whole, (step) => step > to);
-    return {
-      step: [...before.step, ...series.step, ...after.step],
-      value: [...before.value, ...series.value, ...after.value],
-    };
+    const { series, ...span } = this.detail;
+    return { ...patched(this.whole, series, span), mean: patched(means(this.whole), means(series), span) };
   }
+}
+
+function copy({ step, value, mean }) {
+  return { step: [...step], value: [...value], mean: mean ? copy(mean) : null };
+}
+
+/** `whole` with `part` in place of what it has from `from` to `to`. */
+function patched(whole, part, { from, to }) {
+  const before = slice(whole, (step) => step < from);
+  const after = slice(whole, (step) => step > to);
+  return {
+    step: [...before.step, ...part.step, ...after.step],
+    value: [...before.value, ...part.value, ...after.value],
+  };
 }
 
 function last(list) {
@@ -84,13 +109,15 @@ function extend(known, arriving, { from = 0, to = Infinity } = {}) {
   arriving.step.forEach((step, place) => {
     const value = arriving.value[place];
     if (step < newest || step < from || step > to || (step === newest && same.has(value))) return;
-    known.step.push(step);
-    known.value.push(value);
+    for (const one of known.mean ? [known, known.mean] : [known]) {
+      one.step.push(step);
+      one.value.push(value);
+    }
   });
 }
 
 /**
- * Exponential moving average, freed from the bias of its beginning; a gap stays a gap.
+ * Exponential moving average, freed from the bias of its beginning; a gap stays a gap. No weight changes nothing.
  * @param {Series} series
  * @param {number} weight of the past, from 0 (none) to below 1
  * @returns {Series}
@@ -99,13 +126,14 @@ export function smooth(series, weight) {
   if (!weight) return series;
   let sum = 0;
   let mass = 0;
-  const value = series.value.map((one) => {
+  const { step, value: values } = means(series);
+  const value = values.map((one) => {
     if (one === null) return null;
     sum = weight * sum + (1 - weight) * one;
     mass = weight * mass + (1 - weight);
     return sum / mass;
   });
-  return { step: series.step, value };
+  return { step, value };
 }
 
 /**
@@ -130,8 +158,15 @@ export function interpolate(series, steps) {
 
 const FINEST_GRID = 2000;
 
-function commonSteps(several) {
+/** The steps any of them has, or a grid where these are too many; the zoomed part has its own and stays fine. */
+function commonSteps(several, span) {
   const steps = [...new Set(several.flatMap((series) => series.step))].sort((a, b) => a - b);
+  const { from, to } = span ?? { from: -Infinity, to: Infinity };
+  const isWithin = [(step) => step < from, (step) => step >= from && step <= to, (step) => step > to];
+  return isWithin.flatMap((wanted) => grid(steps.filter(wanted)));
+}
+
+function grid(steps) {
   if (steps.length <= FINEST_GRID) return steps;
   const [first, width] = [steps[0], last(steps) - steps[0]];
   return Array.from({ length: FINEST_GRID }, (_, place) => first + (width * place) / (FINEST_GRID - 1));
@@ -145,10 +180,11 @@ function deviation(values, mean) {
  * Mean and standard deviation over several seeds, at the steps any of them has; seeds not there yet, or no longer, are
  * left out, and `seeds` tells how many are in.
  * @param {Series[]} several
+ * @param {{from: number, to: number} | null} span the zoomed part
  */
-export function average(several) {
-  const step = commonSteps(several);
-  const curves = several.map((series) => interpolate(series, step));
+export function average(several, span = null) {
+  const step = commonSteps(several.map(means), span);
+  const curves = several.map((series) => interpolate(means(series), step));
   const columns = step.map((_, place) => curves.map((values) => values[place]).filter((value) => value !== null));
   const mean = columns.map((values) => (values.length ? values.reduce((a, b) => a + b, 0) / values.length : null));
   const spread = columns.map((values, place) => (values.length ? deviation(values, mean[place]) : null));
@@ -216,7 +252,7 @@ const LONGEST_NAME = 36;
 /** A name in a template: there `%{` would begin a variable; and of a long name the end tells it apart. */
 function escapeTemplate(name) {
   const short = name.length > LONGEST_NAME ? `…${name.slice(1 - LONGEST_NAME)}` : name;
-  return plain(short).replaceAll("%{", "% {");
+  return plain(short).replaceAll("%", "&#37;");
 }
 
 /** A line behind another: what was, before smoothing; each episode, behind their mean. */
@@ -265,12 +301,13 @@ function stretches(low, high) {
   return found;
 }
 
-/** Mean ± spread as a band, `spread` being read at the steps of `mean`. */
-export function spreadBand(mean, spread, look) {
-  const width = interpolate(spread, mean.step);
+/** A mean ± its spread as a band, the spread being read at the steps of the mean. */
+export function spreadBand(middle, spread, look) {
+  const { step, value: values } = means(middle);
+  const width = interpolate(means(spread), step);
   const moved = (sign) =>
-    mean.value.map((value, place) => (value === null || width[place] === null ? null : value + sign * width[place]));
-  return band(mean.step, moved(-1), moved(1), look);
+    values.map((value, place) => (value === null || width[place] === null ? null : value + sign * width[place]));
+  return band(step, moved(-1), moved(1), look);
 }
 
 // ── Drawing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -296,7 +333,7 @@ function verticalAxis(row, place, rows, look) {
   const share = 1 / rows;
   const top = 1 - place * share;
   return {
-    title: { text: row.title, standoff: 10, font: { size: 12, color: look.soft } },
+    title: { text: plain(row.title), standoff: 10, font: { size: 12, color: look.soft } },
     domain: [place === rows - 1 ? 0 : top - share + 0.05, place === 0 ? 1 : top - 0.05],
     gridcolor: look.grid,
     linecolor: look.line,
@@ -357,7 +394,7 @@ function layout({ rows, legend = true, horizontal = {}, hovermode = "x unified" 
     modebar: { bgcolor: "rgba(0,0,0,0)", color: look.faint, activecolor: look.ink },
     shapes: rows.flatMap((row, place) => (row.reference === undefined ? [] : [reference(row, place, look)])),
     xaxis: {
-      title: { text: title, standoff: 8, font: { size: 12, color: look.soft } },
+      title: { text: plain(title), standoff: 8, font: { size: 12, color: look.soft } },
       anchor: rows.length === 1 ? "y" : `y${rows.length}`,
       gridcolor: look.grid,
       linecolor: look.line,
@@ -412,8 +449,10 @@ export function zoomed(place) {
   return { from: Math.max(0, Math.floor(from)), to: Math.max(0, Math.ceil(to)) };
 }
 
-/** Calls back once the reader has zoomed, moved or let go. */
+/** Calls back whenever the reader has zoomed, moved or let go; a chart that is not drawn yet cannot be asked to. */
 export function onZoom(place, callback) {
+  if (!place.dataset.drawn || place.dataset.zooms) return;
+  place.dataset.zooms = "true";
   place.on("plotly_relayout", (change) => {
     if (Object.keys(change).some((name) => name.startsWith("xaxis"))) callback(zoomed(place));
   });

@@ -25,6 +25,7 @@ const FROM_UPDATES = ["twin_gap", "q1_smaller", "saturated", "memory_rows", "mea
 /** @type {Map<string, Curve>} */
 const curves = new Map([...FROM_METRICS, ...FROM_UPDATES].map((name) => [name, new Curve()]));
 let run = null;
+let isLoaded = false; // all there was of it has been fetched, so that news are enough
 let updates = null;
 
 const points = (name) => curves.get(name).points;
@@ -142,10 +143,7 @@ const CHARTS = [
 async function drawChart(chart) {
   const place = chartPlace(chart.name);
   await draw(place, chart.traces(), chart);
-  if (place.dataset.drawn && !place.dataset.zooms) {
-    place.dataset.zooms = "true";
-    onZoom(place, (span) => zoom(chart, span));
-  }
+  onZoom(place, (span) => zoom(chart, span));
 }
 
 const dirty = new Set();
@@ -178,7 +176,7 @@ async function zoom(chart, span) {
   const metrics = chart.metrics.filter((name) => FROM_METRICS.includes(name));
   if (!metrics.length) return;
   if (!span) {
-    metrics.forEach((name) => (curves.get(name).detail = null));
+    metrics.forEach((name) => curves.get(name).look(null));
     setAttribute(chartPlace(chart.name), "data-detail", null);
     await drawChart(chart);
     return;
@@ -187,7 +185,7 @@ async function zoom(chart, span) {
   asking.set(chart.name, control);
   try {
     const found = await fetchSeries(id, metrics, span, control.signal);
-    for (const name of metrics) curves.get(name).detail = found[name] ? { ...span, series: found[name] } : null;
+    for (const name of metrics) curves.get(name).look(span, found[name]);
     await drawChart(chart);
     setAttribute(chartPlace(chart.name), "data-detail", `${span.from}-${span.to}`);
   } catch (error) {
@@ -202,7 +200,15 @@ function showProblem(sentence) {
   find("problem").hidden = !sentence;
 }
 
+/** Its folder is not there: it may have been opened before the run began, or it was deleted meanwhile. */
+function showMissing() {
+  isLoaded = false;
+  find("absent").hidden = run !== null;
+  showProblem(run ? "This run is gone: its folder is no longer there." : null);
+}
+
 function showRun() {
+  find("absent").hidden = true;
   find("run").hidden = false;
   document.title = `${run.env ?? run.name}${run.seed === null ? "" : `, seed ${run.seed}`} · td3`;
   setText(find("name"), run.name);
@@ -367,20 +373,37 @@ function showSettings(config, versions) {
 // ── Beginning, and going on ─────────────────────────────────────────────────────────────────────────────────────────
 
 async function load() {
+  isLoaded = false;
   try {
-    const answer = await get("/api/run", { id });
-    run = answer.run;
-    showProblem(null);
-    showRun();
-    showSettings(answer.config, answer.versions);
-    if (answer.film) showFilm(answer.film_version);
-    await Promise.all([loadSeries(), loadUpdates()]);
-    await drawAll();
-    await Promise.all(CHARTS.map(zoomAgain));
+    const answer = await askForRun();
+    if (answer) await showAll(answer);
+    else showMissing();
   } catch (error) {
     showProblem(error.message);
   }
   ready();
+}
+
+/** What the server knows of the run; null if it is not there. */
+async function askForRun() {
+  try {
+    return await get("/api/run", { id });
+  } catch (error) {
+    if (error.status === 404) return null;
+    throw error;
+  }
+}
+
+async function showAll(answer) {
+  run = answer.run;
+  showProblem(null);
+  showRun();
+  showSettings(answer.config, answer.versions);
+  if (answer.film) showFilm(answer.film_version);
+  await Promise.all([loadSeries(), loadUpdates()]);
+  isLoaded = true;
+  await drawAll();
+  await Promise.all(CHARTS.map(zoomAgain));
 }
 
 /** A zoomed chart stays zoomed when everything is fetched anew. @param {Chart} chart */
@@ -407,30 +430,31 @@ const refreshUpdates = calmly(async () => {
   changed(FROM_UPDATES);
 }, 1000);
 
-const refreshSeries = calmly(async () => {
+async function refreshSeries() {
   await loadSeries();
   changed(FROM_METRICS);
-}, 1000);
+}
 
-function heardRuns({ runs = [], gone = [] }) {
-  if (gone.includes(id)) showProblem("This run is gone: its folder is no longer there.");
+/** A run that has just appeared is fetched as a whole, as if the page had been opened now. */
+async function heardRuns({ runs = [], gone = [] }) {
+  if (gone.includes(id)) showMissing();
   const own = runs.find((one) => one.id === id);
   if (!own) return;
+  if (!isLoaded) {
+    await load();
+    return;
+  }
   run = own;
   showProblem(null);
   showRun();
 }
 
-function heardPoints({ id: whose, series = {}, again = false }) {
+async function heardPoints({ id: whose, series = {}, again = false }) {
   if (whose !== id) return;
-  if (again) {
-    refreshSeries();
-    return;
-  }
   const names = Object.keys(series).filter((name) => FROM_METRICS.includes(name));
   for (const name of names) curves.get(name).append(series[name]);
-  if (names.some((name) => curves.get(name).isLong)) refreshSeries();
   changed(names);
+  if (again || names.some((name) => curves.get(name).isLong)) await refreshSeries();
 }
 
 function begin() {

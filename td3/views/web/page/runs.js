@@ -1,6 +1,8 @@
 // The table of runs, which keeps itself up to date, and the curves of the picked ones over one another.
 
-import { METRICS, average, band, draw, faintLine, fetchSeries, line, lineColour, lineDash, smooth } from "./charts.js";
+import {
+  Curve, METRICS, average, band, draw, faintLine, fetchSeries, line, lineColour, lineDash, metricOf, onZoom, smooth,
+} from "./charts.js";
 import {
   ago, address, calmly, count, element, get, listen, moment, number, onTheme, ready, setAttribute, setText, showTop,
   speed,
@@ -75,8 +77,10 @@ const COLUMNS = {
 const runs = new Map();
 /** @type {Map<string, Row>} */
 const rows = new Map();
-/** @type {Map<string, {step: number[], value: (number | null)[]}>} curves of the chosen metric by run */
+/** @type {Map<string, Curve>} curves of the chosen metric by run */
 const curves = new Map();
+/** @type {{from: number, to: number} | null} the steps the reader has zoomed to */
+let span = null;
 /** @type {Map<string, number>} the colour of each picked run or group, by number: kept for as long as it is picked */
 const colours = new Map();
 /** @type {Set<string>} runs whose curve must be fetched */
@@ -276,22 +280,39 @@ function forgetColours() {
   for (const key of keys) colourOf(key);
 }
 
-/** Fetches the curves that are wanted and not known, or known to have grown; then draws. */
-async function showCurves() {
-  const wanted = picked().filter((id) => stale.has(id) || !curves.has(id));
-  const metric = view.metric;
-  await Promise.all(wanted.map((id) => fetchCurve(id, metric)));
-  if (metric === view.metric) await drawCurves();
+/** Whether a curve is known as far as it has grown, and the zoomed part of it in full detail. */
+function isKnown(id) {
+  const detail = curves.get(id)?.detail;
+  return curves.has(id) && !stale.has(id) && detail?.from === span?.from && detail?.to === span?.to;
 }
 
-async function fetchCurve(id, metric) {
+/** Fetches the curves that are wanted and not known; then draws. */
+async function showCurves() {
+  const [metric, part] = [view.metric, span];
+  await Promise.all(picked().filter((id) => !isKnown(id)).map((id) => fetchCurve(id, metric, part)));
+  if (metric === view.metric) await drawCurves();
+  if (part === span) setAttribute(find("chart"), "data-detail", part && `${part.from}-${part.to}`);
+}
+
+async function fetchCurve(id, metric, part) {
   stale.delete(id);
   try {
-    const series = await fetchSeries(id, [metric]);
-    if (metric === view.metric) curves.set(id, series[metric] ?? { step: [], value: [] });
+    const asked = part ? [null, part] : [null];
+    const [whole, detail] = await Promise.all(asked.map((within) => fetchSeries(id, [metric], within ?? {})));
+    if (metric !== view.metric) return;
+    if (!curves.has(id)) curves.set(id, new Curve());
+    curves.get(id).replace(whole[metric]);
+    if (part === span) curves.get(id).look(part, detail?.[metric]);
   } catch {
     stale.add(id); // a run may vanish, or be written this moment: its next change asks again
   }
+}
+
+/** The part that is seen is fetched in full detail. */
+function zoom(wanted) {
+  span = wanted;
+  if (!span) curves.forEach((curve) => curve.look(null));
+  return showCurves();
 }
 
 const refresh = calmly(showCurves, 1000);
@@ -301,11 +322,11 @@ function bundles() {
   const found = new Map();
   for (const id of picked()) {
     const curve = curves.get(id);
-    if (!curve?.value.some((value) => value !== null)) continue;
+    if (!curve || curve.isEmpty) continue;
     const key = keyOf(runs.get(id));
     if (!found.has(key)) found.set(key, { key, index: colourOf(key), runs: [], curves: [] });
     found.get(key).runs.push(runs.get(id));
-    found.get(key).curves.push(curve);
+    found.get(key).curves.push(curve.points);
   }
   const list = [...found.values()];
   list.forEach((bundle) => (bundle.name = bundleName(bundle, list)));
@@ -334,9 +355,9 @@ function traces(bundle) {
     const drawn = line(smoothed[0], look);
     return view.smoothing ? [faintLine(bundle.curves[0], look), drawn] : [drawn];
   }
-  const raw = average(bundle.curves);
+  const raw = average(bundle.curves, span);
   const behind = view.smoothing ? [faintLine({ step: raw.step, value: raw.mean }, look)] : [];
-  return [...behind, ...groupTraces(average(smoothed), look, bundle.curves.length)];
+  return [...behind, ...groupTraces(average(smoothed, span), look, bundle.curves.length)];
 }
 
 /** The mean is solid where every seed is in it and dotted where some are not yet, or no longer. */
@@ -362,7 +383,7 @@ function groupTraces(mean, look, seeds) {
 async function drawCurves() {
   forgetColours();
   const found = bundles();
-  const metric = METRICS[view.metric] ?? { words: view.metric, axis: view.metric };
+  const metric = metricOf(view.metric);
   setText(find("overlay-title"), metric.words);
   setText(find("chart-nothing"), picked().length
     ? `Nothing yet: the picked runs have no ${metric.words.toLowerCase()} so far.`
@@ -370,6 +391,7 @@ async function drawCurves() {
   setAttribute(find("chart"), "data-metric", view.metric);
   showLegend(found);
   await draw(find("chart"), found.flatMap(traces), { rows: [{ title: metric.axis }], legend: false });
+  onZoom(find("chart"), zoom);
 }
 
 function showLegend(found) {
@@ -392,7 +414,7 @@ function showLegend(found) {
 function showTools() {
   const names = Object.keys(METRICS);
   if (!names.includes(view.metric)) names.push(view.metric);
-  const options = names.map((name) => element("option", { value: name }, METRICS[name]?.words ?? name));
+  const options = names.map((name) => element("option", { value: name }, metricOf(name).words));
   find("metric").replaceChildren(...options);
   find("metric").value = view.metric;
   find("group").checked = view.group;
@@ -502,7 +524,7 @@ function heard({ runs: changed = [], gone = [] }) {
   pickAutomatically();
   forgetColours();
   showRows();
-  if (gone.length || picked().some((id) => stale.has(id) || !curves.has(id))) refresh();
+  if (gone.length || !picked().every(isKnown)) refresh();
 }
 
 showTop("runs");

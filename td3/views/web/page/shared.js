@@ -59,16 +59,15 @@ const PATIENCE = 2_000; // a page does not wait longer for its line before it lo
  * A hidden page lets its line go, because a browser keeps only six to one server for all of its pages.
  * @param {string | null} id one run, or null for the runs alone
  * @param {Object<string, Function>} handlers by event: runs, points, updates, film; `load`, called when the line is
- *   there and again whenever it is back, because something may have been missed: what comes meanwhile waits for it, so
- *   a page that fetches in `load` misses nothing; and `again`, called only when the line is back
+ *   there and again whenever it is back, because something may have been missed. Events wait for it and for each other,
+ *   so a page that fetches in a handler, and returns its promise, misses nothing that comes meanwhile
  * @returns {() => void} ends it
  */
 export function listen(id, handlers) {
   let source = null;
   let timer = 0;
   let failures = 0;
-  let isBack = false;
-  let loaded = null;
+  let loaded = null; // and every event since then handled
 
   function connect() {
     clearTimeout(timer);
@@ -82,13 +81,11 @@ export function listen(id, handlers) {
   function load() {
     clearTimeout(timer);
     loaded = Promise.resolve(handlers.load?.()).catch(reportError);
-    if (isBack) handlers.again?.();
   }
 
   function hear(name) {
-    return async (event) => {
-      await loaded;
-      handlers[name](JSON.parse(event.data));
+    return (event) => {
+      loaded = loaded.then(() => handlers[name](JSON.parse(event.data))).catch(reportError);
     };
   }
 
@@ -110,7 +107,6 @@ export function listen(id, handlers) {
     clearTimeout(timer);
     source?.close();
     source = null;
-    isBack = true;
   }
 
   function seen() {

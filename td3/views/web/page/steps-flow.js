@@ -29,6 +29,21 @@ export function phaseOf(step) {
   return PHASES.find((phase) => step <= phase.last);
 }
 
+const ORDINALS = { one: "st", two: "nd", few: "rd", other: "th" };
+const ordinals = new Intl.PluralRules("en", { type: "ordinal" });
+
+/** A step's explanation, which speaks of every second update, for a run that was set otherwise. */
+export function toldOf(told, { settings: { policy_delay: delay } }) {
+  if (delay === 2) return told;
+  const every = delay === 1 ? "every update" : `every ${delay}${ORDINALS[ordinals.select(delay)]} update`;
+  const spoken = (words = "") =>
+    words
+      .replaceAll("only on every second update", delay === 1 ? "here on every update" : `only on ${every}`)
+      .replaceAll("every second update", every)
+      .replaceAll("twice as fast", delay === 1 ? "at a pace of their own" : `${delay} times as fast`);
+  return { ...told, title: spoken(told.title), sentence: spoken(told.sentence), why: spoken(told.why) };
+}
+
 /** A journey: which link, the words on it, and the recorded number that travels there, if it is one number a row. */
 const to = (link, words = "", value = null) => ({ link, words, value });
 

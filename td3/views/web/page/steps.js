@@ -3,7 +3,7 @@
 import { Animation } from "./animation.js";
 import { Diagram } from "./diagram.js";
 import { address, calmly, count, drawing, element, get, listen, parameter, ready, setText, showTop } from "./shared.js";
-import { flowOf, PHASES, phaseOf, rests, sayings } from "./steps-flow.js";
+import { flowOf, PHASES, phaseOf, rests, sayings, toldOf } from "./steps-flow.js";
 import { TALL, WIDE } from "./steps-layout.js";
 import { dataOf } from "./steps-panel.js";
 
@@ -22,6 +22,7 @@ const at = (name) => document.getElementById(name);
 
 const state = {
   steps: [], // the fifteen explanations
+  isThere: false, // the run has begun
   recorded: [], // {update, step, delayed} of every recorded update
   record: null, // the one on show
   newer: false, // a newer one waits until the walk has ended
@@ -41,19 +42,31 @@ function bounded(text, lowest, highest, otherwise) {
 
 // ── Loading ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-async function start() {
+function start() {
   showTop("steps", id);
   prepareControls();
+  if (!id) return showProblem(new Error("No run is named in the address."));
+  return listen(id, { load, runs: heardRuns, updates: calmly(arrived, 1500) });
+}
+
+/** The first time, and whenever the line is back. The page may have been opened before its run has begun. */
+async function load() {
+  if (state.isThere) return arrived();
   try {
-    const [told, about] = await Promise.all([get("/api/explanation"), get("/api/run", { id })]);
-    state.steps = told.steps;
-    setText(at("run-name"), about.run.name);
-    document.title = `The fifteen steps · ${about.run.name} · td3`;
-    await refreshFirst();
+    if (!state.steps.length) state.steps = (await get("/api/explanation")).steps;
+    const { run } = await get("/api/run", { id });
+    state.isThere = true;
+    setText(at("run-name"), run.name);
+    document.title = `The fifteen steps · ${run.name} · td3`;
+    return await refreshFirst();
   } catch (problem) {
-    return showProblem(problem);
+    return problem.status === 404 && !state.isThere ? showWaiting("absent") : showProblem(problem);
   }
-  return listen(id, { updates: calmly(arrived, 1500), again: calmly(arrived, 1500) });
+}
+
+/** The run has begun. */
+function heardRuns({ runs = [] }) {
+  return state.isThere || !runs.some((run) => run.id === id) ? undefined : load();
 }
 
 /** The update in the address, or the newest if that one is not there any more. */
@@ -71,7 +84,7 @@ async function refreshFirst() {
 /** Fetches the list and one update, and shows them; `again` sets the step in motion once more. */
 async function refresh(update, again = true) {
   state.recorded = (await get("/api/updates", { id })).updates;
-  if (state.recorded.length === 0) return showWaiting();
+  if (state.recorded.length === 0) return showWaiting("waiting");
   return show(await get("/api/update", { id, update }), again);
 }
 
@@ -105,9 +118,9 @@ function showProblem(problem) {
   ready();
 }
 
-function showWaiting() {
-  at("waiting").hidden = false;
-  at("stage").hidden = true;
+/** "absent": for the run to begin; "waiting": for its first recorded update. */
+function showWaiting(reason) {
+  for (const name of ["absent", "waiting", "problem", "stage"]) at(name).hidden = name !== reason;
   ready();
 }
 
@@ -117,7 +130,7 @@ function show(record, again = true) {
   state.record = record;
   state.newer = false;
   state.row = Math.min(state.row, record.rows.reward.length - 1);
-  for (const name of ["waiting", "problem"]) at(name).hidden = true;
+  for (const name of ["absent", "waiting", "problem"]) at(name).hidden = true;
   for (const name of ["stage", "choice"]) at(name).hidden = false;
   if (!diagram) drawDiagram();
   fillUpdates();
@@ -135,7 +148,7 @@ function drawDiagram() {
 /** Everything that depends on the step or the row. */
 function showStep(again = true) {
   const { record, step, row } = state;
-  const told = state.steps[step - 1];
+  const told = toldOf(state.steps[step - 1], record);
   const flow = flowOf(step, record, row);
   diagram.show(flow, sayings(step, record, row), record, `Step ${step}: ${told.title}. ${told.sentence}`, again);
   animation.prepare(flow, record.rows.reward.length, row);
@@ -160,7 +173,7 @@ function showPanel(told) {
   at("code-place").href = `/text?of=code#step-${told.number}`;
   at("docs-place").href = `/text?of=docs#step-${told.number}`;
   at("docs-place").title = told.docs;
-  setText(at("docs-step"), `under ${told.number} · ${told.title}`);
+  setText(at("docs-step"), `under ${told.number} · ${state.steps[told.number - 1].title}`);
   at("panel").classList.toggle("resting", rests(told.number, state.record));
   const focused = document.activeElement?.dataset?.focus;
   at("step-data").replaceChildren(...dataOf(told.number, state.record, state.row));
