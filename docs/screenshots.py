@@ -21,18 +21,18 @@ WIDE = {"width": 1280, "height": 850}
 def main() -> None:
     runs, name = sys.argv[1:3]
     with serving(runs) as address:
-        for scheme in ("light", "dark"):
-            with chromium(viewport=WIDE, color_scheme=scheme, reduced_motion="reduce") as page:
-                rows = json.loads(page.request.get(f"{address}api/runs").text())["runs"]
-                id = next(row["id"] for row in rows if row["name"] == name)
-                if scheme == "light":
-                    take(page, f"{address}?group=1&smoothing=0", "page-runs")
-                    take(page, f"{address}run?id={id}", "page-run", height=1_600)
-                    take(page, f"{address}steps?id={id}&step=4", "page-step-04")
-                    take(page, f"{address}steps?id={id}&step=9&row=6", "page-step-09")
-                else:
-                    take(page, f"{address}steps?id={id}&step=13", "page-step-13")
-                    take(page, f"{address}run?id={id}", "page-run-dark")
+        with chromium(viewport=WIDE) as page:
+            rows = json.loads(page.request.get(f"{address}api/runs").text())["runs"]
+            id = next(row["id"] for row in rows if row["name"] == name)
+            take(page, f"{address}?group=1", "page-runs")
+            take(page, f"{address}run?id={id}", "page-run", height=1_600)
+        with chromium(viewport=WIDE, color_scheme="dark") as page:
+            take(page, f"{address}run?id={id}", "page-run-dark")
+        with chromium(viewport=WIDE, reduced_motion="reduce") as page:  # at the end of each step's movement
+            take(page, f"{address}steps?id={id}&step=4", "page-step-04")
+            take(page, f"{address}steps?id={id}&step=9&row=6", "page-step-09")
+        with chromium(viewport=WIDE, reduced_motion="reduce", color_scheme="dark") as page:
+            take(page, f"{address}steps?id={id}&step=13", "page-step-13")
 
 
 def take(page, address, name, height=WIDE["height"]):
