@@ -18,6 +18,7 @@ import time
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -112,9 +113,9 @@ def page(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
         process.wait()
 
 
-def get(address: str, path: str) -> dict[str, object]:
+def get(address: str, path: str) -> dict[str, Any]:
     with urllib.request.urlopen(address + path, timeout=60) as answer:
-        found: dict[str, object] = json.load(answer)
+        found: dict[str, Any] = json.load(answer)
         return found
 
 
@@ -152,7 +153,7 @@ def many_viewers(viewers: int, rounds: int) -> list[tuple[str, float, float, str
 async def alternate(address: str, run: Path, viewers: int, rounds: int) -> list[float]:
     while steps_done(run) < 1_500:
         await asyncio.sleep(0.2)
-    id = get(address, "api/runs")["runs"][0]["id"]  # type: ignore[index]
+    id = get(address, "api/runs")["runs"][0]["id"]
     speeds = []
     for _ in range(rounds):
         speeds.append(await speed(run))

@@ -1,10 +1,13 @@
-"""Run folders for tests, as training leaves them, without training."""
+"""Run folders for tests, as training leaves them, without training; and questions to the page that reads them."""
 
+import asyncio
 import json
 
+import httpx
 import msgspec
 
 from td3.config import Config
+from td3.views.web.server import Page
 
 
 def make_run(folder, rows=(), config=None, goal=None, score=None):
@@ -25,3 +28,20 @@ def make_run(folder, rows=(), config=None, goal=None, score=None):
 def append(folder, rows, name="metrics.jsonl"):
     with (folder / name).open("ab") as file:
         file.write(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+
+
+def ask(root, path, *, headers=None, method="GET", host="127.0.0.1", token=None, base="http://127.0.0.1:8533"):
+    async def go():
+        transport = httpx.ASGITransport(Page(root, host, token), raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url=base) as client:
+            return await client.request(method, path, headers=headers)
+
+    return asyncio.run(go())
+
+
+def rows_of(root):
+    return {one["name"]: one for one in ask(root, "/api/runs").json()["runs"]}
+
+
+def id_of(root, name):
+    return rows_of(root)[name]["id"]

@@ -1,0 +1,102 @@
+"""`td3 watch`, `td3 explain` and `td3 train --watch`: they say where the page is, and leave nothing behind."""
+
+import importlib.util
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from td3.views import cli
+from td3.views.watching import address_of, is_here
+from td3.views.web.runs import Watched
+
+
+def fetch(address):
+    with urllib.request.urlopen(address, timeout=20) as answer:
+        return json.load(answer)
+
+
+def running(pid):
+    """Whether it lives; one that waits to be buried does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_explain_shows_an_agent_that_learns_and_leaves_nothing_behind(tmp_path, number):
+    words = [sys.executable, "-m", "td3", "explain", "--json", "--port", "0"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}) as process:
+        address = json.loads(process.stdout.readline())["address"]
+        (folder,) = tmp_path.iterdir()
+        deadline = time.monotonic() + 60
+        base, id = address.split("steps?id=")
+        while not (runs := fetch(f"{base}api/runs")["runs"]):
+            assert time.monotonic() < deadline
+        assert [(run["env"], run["id"]) for run in runs] == [("Pendulum-v1", id)]
+        while fetch(f"{base}api/runs")["runs"][0]["state"] != "live":
+            assert time.monotonic() < deadline
+        holder = json.loads((folder / "Pendulum-v1/lock").read_text())["pid"]
+        process.send_signal(number)
+        process.wait(20)
+        while running(holder):  # the one that trained ends with us
+            assert time.monotonic() < deadline
+    assert folder.exists() == (number == signal.SIGKILL)
+
+
+def test_train_with_watch_prints_a_page_that_ends_with_it(tmp_path):
+    run = tmp_path / "run"
+    words = ["train", "--steps", "400", "--warmup-steps", "100", "--hidden", "16", "--run", str(run), "--watch"]
+    with subprocess.Popen([sys.executable, "-m", "td3", *words], stderr=subprocess.PIPE, text=True) as process:
+        first = process.stderr.readline()
+        assert first.startswith("Watch it at http://127.0.0.1:")
+        base, id = first.removeprefix("Watch it at ").strip().split("run?id=")
+        assert fetch(f"{base}api/explanation")["steps"][8]["number"] == 9
+        assert "Done: 400 steps" in process.stderr.read()
+        assert process.wait(30) == 0
+    assert Watched(run, run).id == id
+    with pytest.raises(urllib.error.URLError):
+        fetch(f"{base}api/runs")
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["watch", "nowhere"], "'nowhere'"),
+        (["watch", "--port", "65536"], "'65536'"),
+        (["watch", "--host", "no.such.host.invalid"], "'no.such.host.invalid'"),
+        (["explain", "--port", "x"], "'x'"),
+    ],
+)
+def test_a_page_that_cannot_be_started_is_one_sentence(words, named, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(words) == 2
+    told = capsys.readouterr().err
+    assert named in told
+    assert told.count("\n") == 1
+
+
+def test_a_missing_library_is_named_with_the_command_that_brings_it(capsys, monkeypatch):
+    true = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *more: None if name == "uvicorn" else true(name, *more)
+    )
+    assert cli.main(["watch"]) == 2
+    assert "needs uvicorn" in (told := capsys.readouterr().err) and "pip install 'td3[watch]'" in told
+
+
+def test_only_a_loopback_address_goes_without_a_token():
+    assert is_here("127.0.0.1") and is_here("localhost") and is_here("::1")
+    assert not is_here("0.0.0.0") and not is_here("192.168.1.5") and not is_here("::")
+    assert address_of("::1", 8, None) == "http://[::1]:8/"
+    assert address_of("10.0.0.7", 8, "t", "steps?id=5") == "http://10.0.0.7:8/steps?id=5&token=t"
+    assert address_of("0.0.0.0", 8, "t") == f"http://{socket.gethostname()}:8/?token=t"
