@@ -2,11 +2,14 @@
 #include "team.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <exception>
 
 #if defined(__linux__)
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 #endif
 
 #include "processor.h"
@@ -18,6 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kIdleSpin = std::chrono::microseconds(100);   // about the way from one update to the next
+constexpr auto kLookEvery = std::chrono::milliseconds(10);   // costs some microseconds
 constexpr auto kLeastWait = std::chrono::microseconds(200);  // before the caller thinks a helper has lost its core
 
 constexpr uint64_t kLow = 0xffff;
@@ -40,11 +44,34 @@ bool spin(Clock::duration longest, Ready ready) {
     return false;
 }
 
+// How many threads run or want to run on this machine at this moment, and how many cores we may use; −1 where the
+// system does not tell.
+int running_threads() {
+#if defined(__linux__)
+    static const int file = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+    char text[128] = {};
+    if (file < 0 || pread(file, text, sizeof text - 1, 0) <= 0) return -1;
+    int running = -1;
+    return std::sscanf(text, "%*s %*s %*s %d", &running) == 1 ? running : -1;
+#else
+    return -1;
+#endif
+}
+
+int usable_cores() {
+#if defined(__linux__)
+    cpu_set_t cores;
+    if (sched_getaffinity(0, sizeof cores, &cores) == 0) return CPU_COUNT(&cores);
+#endif
+    return static_cast<int>(std::thread::hardware_concurrency());
+}
+
 }  // namespace
 
 void Team::run(Work& work, const std::vector<int>& phases) {
     const int count = phases.back();
-    if (threads_ == 1 || alone_ > 0) {
+    if (threads_ > 1) look_around();
+    if (threads_ == 1 || crowded_ || alone_ > 0) {
         alone_ = std::max(0, alone_ - 1);
         for (int task = 0; task < count; ++task) work.perform(task, 0);
         return;
@@ -67,6 +94,20 @@ void Team::run(Work& work, const std::vector<int>& phases) {
         alone_ = patience_;
         patience_ = std::min(kMostAlone, 2 * patience_);
     }
+}
+
+// Helpers that would take a core from somebody else make both slower than each would be alone.
+void Team::look_around() {
+    const auto now = Clock::now();
+    if (now - looked_ < kLookEvery) return;
+    looked_ = now;
+    const int running = running_threads();
+    if (running < 0) return;
+    const int awake = static_cast<int>(helpers_.size()) - sleeping_.load();
+    const int others = running - 1 - awake, cores = usable_cores();
+    const bool no_room = cores - others < std::min(threads_, cores);
+    votes_ = std::clamp(votes_ + (no_room ? 1 : -1), 0, kVotes);
+    crowded_ = votes_ == kVotes || (crowded_ && votes_ > 0);
 }
 
 // Takes tasks until none is left; tells whether no wait was long, and how long the longest task took.

@@ -1,8 +1,9 @@
 // The team: the calling thread and its helpers take an update's tasks one by one, phase after phase.
 //
 // Nobody waits for a helper that has not begun anything, so a helper that is late or asleep costs nothing but its
-// help. A helper spins shortly for the next update, then sleeps. When the caller had to wait long for a helper that
-// lost its core, the machine is crowded, and the caller works alone for a while.
+// help. A helper spins shortly for the next update, then sleeps. Now and then the system is asked how many threads run
+// on it: where others need the cores, the caller works alone until they do not. And when it had to wait long for a
+// helper all the same, it works alone for a while.
 #pragma once
 
 #include <atomic>
@@ -40,12 +41,14 @@ class Team {
   private:
     using Clock = std::chrono::steady_clock;
     static constexpr int kLeastAlone = 4, kMostAlone = 64;
+    static constexpr int kVotes = 3;  // looks in a row that tell of others, or of none, before it is believed
 
     void help(int thread);
     bool take_tasks(int thread, Clock::duration& longest);
     bool wait_until_done(int count, Clock::duration spin);
     int tasks_before(int task) const;
     void hire();
+    void look_around();
     void keep_off_my_core();
 
     const int threads_;
@@ -53,6 +56,9 @@ class Team {
     int avoided_core_ = -1;         // where the caller was last seen
     bool hired_ = false;
     int alone_ = 0, patience_ = kLeastAlone;  // runs still to be done alone, and how many it will be the next time
+    Clock::time_point looked_{};
+    int votes_ = 0;         // of the looks around
+    bool crowded_ = false;  // what they have come to
 
     Work* work_ = nullptr;
     const std::vector<int>* phases_ = nullptr;
