@@ -75,6 +75,8 @@ def test_train_with_watch_prints_a_page_that_ends_with_it(tmp_path):
         (["watch", "--port", "65536"], "'65536'"),
         (["watch", "--host", "no.such.host.invalid"], "'no.such.host.invalid'"),
         (["explain", "--port", "x"], "'x'"),
+        (["resume", "nowhere", "--watch"], "'nowhere'"),
+        (["train", "No-Such-v0", "--watch"], "'No-Such-v0'"),
     ],
 )
 def test_a_page_that_cannot_be_started_is_one_sentence(words, named, capsys, tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -148,7 +149,7 @@ def acting(rounds: int) -> dict[str, Any]:
         if isinstance(subject, Ours):
             config = Config(engine=subject.engine)
             agent = Agent(policy_of(actor.requires_grad_(False), config), observation, action, config, 0)
-            runs[subject.name] = lambda count, agent=agent: repeat(agent, seen, count)  # type: ignore[misc]
+            runs[subject.name] = partial(repeat, agent, seen)
     return {"case": case._asdict(), "speeds": told(interleave(runs, rounds, 0.02))}
 
 

@@ -13,13 +13,16 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from td3.config import PRESETS, SETTINGS, Config, checked, parse, type_words
 from td3.errors import ConfigError, SpaceError, TD3Error, did_you_mean
 from td3.speed.cases import CASES, SECTIONS
 from td3.version import VERSION
 from td3.views.speaking import Interrupted, answer, answers_only, say
+
+if TYPE_CHECKING:
+    from td3.types import Event
 
 
 class Parser(argparse.ArgumentParser):
@@ -190,8 +193,8 @@ def run_train(chosen: argparse.Namespace) -> int:
     from td3.views.training import new_folder, watch_training
 
     folder = Path(chosen.run) if chosen.run else new_folder(config)
-    with page_beside(chosen, folder):
-        return watch_training(train(config, folder), folder, quiet=chosen.quiet, as_json=chosen.json)
+    with page_beside(chosen, folder, train(config, folder)) as events:
+        return watch_training(events, folder, quiet=chosen.quiet, as_json=chosen.json)
 
 
 def run_resume(chosen: argparse.Namespace) -> int:
@@ -203,22 +206,23 @@ def run_resume(chosen: argparse.Namespace) -> int:
 
     engine = None if chosen.engine is None else checked("engine", chosen.engine)
     events = resume(chosen.run, steps, chosen.env, chosen.trust, engine)
-    with page_beside(chosen, Path(chosen.run)):
-        return watch_training(events, Path(chosen.run), quiet=chosen.quiet, as_json=chosen.json)
+    with page_beside(chosen, Path(chosen.run), events) as followed:
+        return watch_training(followed, Path(chosen.run), quiet=chosen.quiet, as_json=chosen.json)
 
 
 @contextlib.contextmanager
-def page_beside(chosen: argparse.Namespace, folder: Path) -> Iterator[None]:
-    """The live page, if it is wished, for as long as the run trains."""
+def page_beside(chosen: argparse.Namespace, folder: Path, events: "Iterator[Event]") -> "Iterator[Iterator[Event]]":
+    """The run's events; and the live page, if it is wished, for as long as the run trains."""
     if not chosen.watch:
-        yield
+        yield events
         return
     needs_page()
-    from td3.views.watching import beside
+    from td3.views.watching import begun, beside
 
+    events = begun(events)
     with beside(folder) as address:
         say(f"Watch it at {address}")
-        yield
+        yield events
     say(f"The page ended with the run; look again with: td3 watch {shlex.quote(str(folder))}")
 
 

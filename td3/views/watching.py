@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from td3.errors import ConfigError
+from td3.types import Event
 from td3.views.speaking import answer, say
 from td3.views.web.runs import Watched
 from td3.views.web.safety import is_loopback
@@ -125,6 +126,20 @@ def train_beside(words: list[str]) -> None:
 
     threading.Thread(target=wait_for_the_end, daemon=True).start()
     main(words)
+
+
+def begun(events: Iterator[Event]) -> Iterator[Event]:
+    """The same events, of a run that has begun: what is refused, is refused before a page is started for it."""
+    first = next(events)
+
+    def all_events() -> Iterator[Event]:
+        try:
+            yield first
+            yield from events
+        finally:
+            events.close()  # type: ignore[attr-defined]  # a generator: saves if it was left early
+
+    return all_events()
 
 
 @contextlib.contextmanager
