@@ -38,10 +38,10 @@ def main() -> int:
 
 def add_rows(session: Session, chance: np.random.Generator, count: int) -> None:
     memory = session.learner.memory
-    wide = memory.columns.observation.shape[1], memory.columns.action.shape[1]
+    wide = session.learner.layout.size, session.learner.action_size
     floats = [chance.standard_normal((count, size), np.float32) for size in (wide[0], wide[1], wide[0])]
     reward, ends = chance.standard_normal(count, np.float32), np.zeros(count, np.bool_)
-    memory.add(Transitions(floats[0], floats[1], reward, floats[2], ends))
+    memory.add(Transitions.in_a_row(floats[0], floats[1], reward, floats[2], ends))
     session.collector.steps += count
 
 

@@ -66,11 +66,13 @@ def fingerprint(run: Path) -> str:
         for name, array in sorted(chosen.arrays(group).items()):
             digest.update(name.encode() + array.tobytes())
     from td3.replay import Memory
+    from td3.types import Layout
 
-    spaces = state["spaces"]
-    memory = Memory(state["config"]["buffer_size"], spaces["observation"]["shape"][0], spaces["action"]["shape"][0])
-    chosen.fill(memory)
-    for column in memory.columns:
+    spaces, config = state["spaces"], state["config"]
+    layout = Layout(spaces["observation"]["shape"][0])
+    memory = Memory(config["buffer_size"], layout, spaces["action"]["shape"][0], config["n_step"])
+    chosen.fill(memory, state)
+    for column in memory.columns.values():
         digest.update(column[: len(memory)].tobytes())
     for row in read_metrics(run / "metrics.jsonl"):
         digest.update(json.dumps({k: v for k, v in row.items() if not k.startswith("time/")}).encode())

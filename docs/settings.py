@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from td3.config import PAPER_TASKS, PRESETS, SETTINGS, TASKS, type_words
+from td3.config import OF_PRESETS, PRESETS, SETTINGS, TASKS, type_words
 from td3.views.cli import flag
 
 HEAD = """# Settings
@@ -42,7 +42,7 @@ def tasks() -> str:
         return f"| {name} | {preset} | {told} |\n"
 
     rows = [row(name, values, "any") for name, values in TASKS.items()]
-    rows += [row(name, values, "`paper`") for name, values in PAPER_TASKS.items()]
+    rows += [row(name, values, f"`{preset}`") for preset, own in OF_PRESETS.items() for name, values in own.items()]
     return "\n## Tasks\n\n| task, any version | preset | settings |\n| --- | --- | --- |\n" + "".join(rows)
 
 

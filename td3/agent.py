@@ -10,17 +10,19 @@ import numpy as np
 from td3 import seeding
 from td3.collection import Policy
 from td3.config import Config, checked
-from td3.environments import ActionMap, ObservationMap, make_worlds
+from td3.environments import ActionMap, ObservationMap, View, make_worlds
 from td3.environments.spaces import BadValue, space_from_data
 from td3.errors import ConfigError, RunError
 from td3.evaluation import play_episodes
 from td3.keeping import RunFolder
 from td3.learner import policy_of
-from td3.learner.networks import Actor, Encoder
-from td3.learner.state import put_actor
+from td3.learner.encoders import encoder_of
+from td3.learner.networks import Actor
+from td3.learner.reading import Normalizer
+from td3.learner.state import put_policy
 from td3.replay.room import check_room
 from td3.training import Session, config_of, untrusted
-from td3.types import Evaluation, Float32s
+from td3.types import Evaluation, Float32s, Rows
 
 
 class Agent:
@@ -29,7 +31,7 @@ class Agent:
     def __init__(
         self, policy: Policy, observation: ObservationMap, action: ActionMap, config: Config, step: int
     ) -> None:
-        self.policy, self.observation, self.action = policy, observation, action  # float32 rows → actions in [−1, 1]
+        self.policy, self.observation, self.action = policy, observation, action  # rows → actions in [−1, 1]
         self.config, self.step = config, step
         self.trusted = True  # whether the environment that the config names may be imported
         self.notes: tuple[str, ...] = ()  # what was odd about where it came from
@@ -60,13 +62,15 @@ def load(run: str | Path, checkpoint: str | int = "last", env: Any = None, trust
     config = config_of(state, env, trust=True)  # nothing is imported here
     try:
         spaces = state["spaces"]
-        observation = ObservationMap(space_from_data(spaces["observation"]))
+        observation = ObservationMap(space_from_data(spaces["observation"]), config.frame_stack)
         action = ActionMap(space_from_data(spaces["action"]))
-        actor = Actor(Encoder(observation.size), action.size, config.hidden)
+        encoder = encoder_of(observation.layout, config)
+        actor = Actor(encoder.size, action.size, config.hidden)
+        normalizer = Normalizer(observation.layout) if config.normalize_observations else None
     except (KeyError, TypeError, ValueError, AssertionError, ArithmeticError, MemoryError, RuntimeError) as problem:
         raise RunError(f"{chosen.path} describes no agent: {type(problem).__name__}: {problem}.") from problem
-    put_actor(actor, tensors)
-    policy = policy_of(actor.requires_grad_(False), config)
+    put_policy(actor, encoder, normalizer, tensors)
+    policy = policy_of(actor.requires_grad_(False), encoder.requires_grad_(False), config, normalizer)
     agent = Agent(policy, observation, action, config, chosen.step)
     agent.trusted = trust or env is not None or ":" not in str(config.env)
     agent.notes = tuple(f"Passed over: {one}" for one in wrong)
@@ -80,7 +84,7 @@ def evaluate(agent: "Agent | TD3", episodes: int = 10, seed: int = 0) -> Evaluat
     if not agent.trusted:
         raise ConfigError(untrusted(env))
     episodes, seed = checked("eval_episodes", episodes), checked("seed", seed)
-    worlds = make_worlds(env)
+    worlds = make_worlds(env, view=View.of(agent.config))
     try:
         sizes, trained = ((one.observation.size, one.action.size) for one in (worlds, agent))
         if sizes != trained:
@@ -152,7 +156,7 @@ class TD3:
         session = self._open(1)
         worlds = session.worlds
 
-        def policy(rows: Float32s) -> Float32s:
+        def policy(rows: Rows) -> Float32s:
             return session.learner.act(rows)  # whichever learner the session has then
 
         return Agent(policy, worlds.observation, worlds.action, self.config, session.step)

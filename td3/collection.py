@@ -8,9 +8,9 @@ import numpy as np
 from td3 import seeding
 from td3.environments import Worlds
 from td3.errors import EnvironmentFailure
-from td3.types import Episode, Float32s, Tick, Transitions
+from td3.types import Episode, Float32s, Rows, Tick, Transitions
 
-Policy = Callable[[Float32s], Float32s]  # (n, observation_size) → (n, action_size) in [−1, 1]
+Policy = Callable[[Rows], Float32s]  # (n, observation_size) → (n, action_size) in [−1, 1]
 
 
 class Played(NamedTuple):
@@ -36,6 +36,7 @@ class Collector:
         self._torn = False  # whether a step was begun and not ended
         self._returns = np.zeros(worlds.num_envs, np.float64)
         self._lengths = np.zeros(worlds.num_envs, np.int64)
+        self._env = np.arange(worlds.num_envs, dtype=np.int32)
 
     def play(self, policy: Policy) -> Played:
         """One action in each environment."""
@@ -45,7 +46,15 @@ class Collector:
         self._torn = True
         tick = self.worlds.step(action)
         self._torn = False
-        rows = Transitions(self.observation, action, tick.reward, tick.next_observation, tick.terminated)
+        rows = Transitions(
+            self.observation,
+            action,
+            tick.reward,
+            tick.next_observation,
+            tick.terminated,
+            env=self._env,
+            first=self._lengths == 0,
+        )
         self.observation = tick.observation
         valid = int(np.count_nonzero(tick.valid))
         self.steps += valid

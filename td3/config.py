@@ -76,8 +76,8 @@ class Config:
     seed: int = setting(0, "one number from which every random stream is spawned", at_least=0, at_most=2**63 - 1)
     preset: str = setting(
         "author",
-        "published settings to start from: `author` (since 2019) or `paper` (2018)",
-        choices=("author", "paper"),
+        "settings to start from: `author` (published since 2019), `paper` (2018), or `pixels` (ours, for images)",
+        choices=("author", "paper", "pixels"),
     )
 
     gamma: float = setting(
@@ -124,6 +124,50 @@ class Config:
         at_least=1,
         at_most=65_536,
     )
+
+    n_step: int = setting(
+        1,
+        "steps whose rewards a target adds up before it trusts the critics; fewer where an episode ends",
+        at_least=1,
+        at_most=1_000,
+    )
+    reward_scale: float = setting(1.0, "what the critics learn from is the reward times this", above=0)
+    normalize_observations: bool = setting(
+        False, "numbers are read in standard deviations from their running mean; they are remembered as they are"
+    )
+
+    pixels: int = setting(
+        0,
+        "learn from what the environment draws, in so many pixels each way; 0 learns from its observations",
+        at_least=0,
+        at_most=1_024,
+    )
+    resize: int = setting(
+        0, "every image of an observation is made so many pixels wide and high; 0 leaves it", at_least=0, at_most=1_024
+    )
+    grey: bool = setting(False, "every image of an observation is made grey")
+    frame_stack: int = setting(
+        1, "every image is seen together with the ones before it, so many in all", at_least=1, at_most=64
+    )
+    action_repeat: int = setting(
+        1,
+        "every action is executed so many times, which count as one step; their rewards add up",
+        at_least=1,
+        at_most=100,
+    )
+    random_shift: int = setting(
+        0,
+        "every image is moved by up to so many pixels each way, by chance, when it is learned from",
+        at_least=0,
+        at_most=64,
+    )
+    encoder_channels: tuple[int, ...] = setting(
+        (16, 32, 32),
+        "channels of each 3×3 convolution that reads an image; each halves its width and height",
+        at_least=1,
+        at_most=4_096,
+    )
+    encoder_features: int = setting(50, "numbers that are left of an image", at_least=1, at_most=65_536)
 
     update_schedule: str = setting(
         "step",
@@ -186,9 +230,9 @@ class Config:
     def __post_init__(self) -> None:
         given = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not UNSET}
         env = given.get("env", SETTINGS["env"].default)
-        preset = given.get("preset", SETTINGS["preset"].default)
+        preset = given.get("preset", "pixels" if given.get("pixels") else SETTINGS["preset"].default)
         checked("preset", preset)
-        known = {**PRESETS[preset], **task_settings(env, preset), **given}
+        known = {**PRESETS[preset], **task_settings(env, preset), **given, "preset": preset}
         known.setdefault("update_after", known.get("warmup_steps", SETTINGS["warmup_steps"].default))
         for name, known_setting in SETTINGS.items():
             object.__setattr__(self, name, checked(name, known.get(name, known_setting.default)))
@@ -198,7 +242,8 @@ class Config:
     def to_data(self) -> dict[str, Any]:
         """Plain data for `config.json`; an environment made by Python code is kept by name only."""
         data = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {**data, "env": env_name(self.env), "hidden": list(self.hidden)}
+        data = {name: list(value) if isinstance(value, tuple) else value for name, value in data.items()}
+        return {**data, "env": env_name(self.env)}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any], **changes: Any) -> "Config":
@@ -220,6 +265,18 @@ PRESETS: dict[str, dict[str, Any]] = {
         "update_schedule": "episode",
         "update_after": 0,
     },
+    "pixels": {
+        "pixels": 64,
+        "grey": True,
+        "frame_stack": 3,
+        "action_repeat": 2,
+        "reward_scale": 0.1,
+        "batch_size": 64,
+        "buffer_size": 100_000,
+        "actor_lr": 1e-3,
+        "critic_lr": 1e-3,
+        "warmup_steps": 500,
+    },
 }
 
 EASY = {"warmup_steps": 1_000}
@@ -238,14 +295,27 @@ TASKS: dict[str, dict[str, Any]] = {  # by the id's name without its version; th
     "Reacher": EASY,
     "Swimmer": {"gamma": 0.9999},  # learns to swim only when it looks this far: Franceschetti et al., arXiv:2208.07587
 }
-PAPER_TASKS = {"Hopper": EASY, "Walker2d": EASY}  # of the preset `paper` alone: the author's code of 2018 did so
+OF_PRESETS: dict[str, dict[str, dict[str, Any]]] = {  # and these of one preset alone before all others
+    "paper": {"Hopper": EASY, "Walker2d": EASY},  # the author's code of 2018 did so
+    "pixels": {
+        "Pendulum": {
+            "steps": 7_500,
+            "hidden": (256, 256),
+            "pixels": 32,
+            "warmup_steps": 500,
+            "eval_every": 500,
+            "gamma": 0.99,
+        },
+        "InvertedPendulum": {"warmup_steps": 500, "steps": 25_000, "reward_scale": 1.0, "action_repeat": 1},
+    },
+}
 
 
 def task_settings(env: Any, preset: str) -> Mapping[str, Any]:
     """What this task needs in addition to the preset."""
     match = re.fullmatch(r"(\w+)-v\d+", env) if isinstance(env, str) else None
     name = match[1] if match else ""
-    return {**TASKS.get(name, {}), **(PAPER_TASKS.get(name, {}) if preset == "paper" else {})}
+    return {**TASKS.get(name, {}), **OF_PRESETS.get(preset, {}).get(name, {})}
 
 
 def env_name(env: Any) -> str:
@@ -267,8 +337,10 @@ def type_words(name: str) -> str:
         float: "a number",
         str: "a word",
         bool: "true or false",
-        tuple[int, ...]: "whole numbers such as 256,256",
     }
+    default = SETTINGS[name].default
+    if isinstance(default, tuple):
+        return f"whole numbers such as {','.join(map(str, default))}"
     return words.get(_TYPES[name], "a Gymnasium id or a callable that makes an environment")
 
 
@@ -313,6 +385,6 @@ def _refusal(name: str, value: Any) -> str:
     near = did_you_mean(str(value), known.choices)
     if known.choices:
         return f"{name} must be {known.allowed}; got {value!r}.{near}"
-    each = ", each" if name == "hidden" else ","
+    each = ", each" if _TYPES[name] == tuple[int, ...] else ","
     allowed = f"{each} {known.allowed}" if known.allowed else ""
     return f"{name} must be {type_words(name)}{allowed}; got {value!r}."

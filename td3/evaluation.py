@@ -7,12 +7,12 @@ import numpy as np
 from td3.collection import Policy
 from td3.environments import Worlds
 from td3.errors import EnvironmentFailure
-from td3.types import Evaluation, Float32s
+from td3.types import Evaluation, Float32s, Rows
 
 LONGEST = 100_000  # steps of one episode; an environment without an end would be judged for ever
 
 
-Value = Callable[[Float32s, Float32s], Float32s]  # observations and actions → what a critic says of each row
+Value = Callable[[Rows, Float32s], Float32s]  # observations and actions → what a critic says of each row
 
 
 def play_episodes(

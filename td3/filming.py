@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from td3.collection import Policy
-from td3.environments import make_drawable
+from td3.environments import View, make_drawable
 from td3.environments.worlds import LocalWorlds
 from td3.recording import Allowance, Clock
 
@@ -39,9 +39,10 @@ class Film:
         judges: Sequence[Any],
         players: Sequence[Any],
         clock: Clock = time.perf_counter,
+        view: View | None = None,
     ) -> None:
         """`judges` are the environments that evaluate, `players` those that train: no film is made in them."""
-        self._path, self._env, self._others = path, env, [*judges, *players]
+        self._path, self._env, self._others, self._view = path, env, [*judges, *players], view or View()
         self.allowance = Allowance(clock, EXPECTED)
         self._possible = any("rgb_array" in render_modes(one) for one in judges)
 
@@ -53,7 +54,7 @@ class Film:
         began = clock()
         try:
             # Made anew each time: between two films nothing is left, no window and no graphics driver's threads.
-            with undisturbed(), contextlib.closing(make_drawable(self._env, self._others, SIZE)) as worlds:
+            with undisturbed(), contextlib.closing(make_drawable(self._env, self._others, SIZE, self._view)) as worlds:
                 frames = self._drawn(worlds, policy, seed, length)
                 self._write(compressed(frames, worlds.envs[0].metadata.get("render_fps") or 30, length))
         except (Exception, SystemExit):  # an environment, a driver or the disk: none is worth a run

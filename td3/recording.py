@@ -15,13 +15,12 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.optim import Adam
 
 from td3.config import Config
 from td3.learner import Learner
-from td3.types import Batch, Bools, Float32s, Update
+from td3.types import Batch, Bools, Drawn, Float32s, Update
 
 SHOWN = 6  # rows of the batch that are told in full
 NUMBERS = 24  # of a vector: the first ones
@@ -103,17 +102,17 @@ class Recorder:
     ) -> Tensor:
         """What `learner.learn` does and tells; and a line in the file."""
         began = self.allowance.clock()
-        rows, noise = learner.draw(replay, smoothing)
-        batch = Batch(*(column.to(self._config.device) for column in learner.memory.gather(rows)))
+        drawn = learner.draw(replay, smoothing)
+        batch = learner.recall(drawn)
         before = None
         with contextlib.suppress(MemoryError, RuntimeError), alone():  # no room for copies: this update goes untold
             before = Before.of(learner, batch)
-        update = learner.update(batch, noise)
+        update = learner.update(batch, drawn.noise)
         delayed = update.actor_loss is not None
         if before is not None:
             with contextlib.suppress(MemoryError, RuntimeError), alone():
                 what = {"update": learner.updates, "step": step, "delayed": delayed, "engine": engine}
-                told = Telling(learner, rows, noise, batch, before, update).all()
+                told = Telling(learner, drawn, batch, before, update).all()
                 self._append(msgspec.json.encode({**what, **told}) + b"\n")
         self._count(step, self.allowance.clock() - began, ended=delayed)
         return update.means()
@@ -180,24 +179,28 @@ class Before(NamedTuple):
     networks: dict[str, list[nn.Parameter]]  # themselves, which the update moves
     parameters: dict[str, list[Tensor]]  # as they are before it
     moments: dict[str, list[Tensor | None]]  # Adam's mean of each gradient; None before its first step
-    own_action: Tensor  # what the actor plays in every s of the batch
+    features: Tensor  # what actor and critics read of every s of the batch
+    own_action: Tensor  # what the actor plays there
     target_action: Tensor  # what its target plays in the s' that are shown
 
     @classmethod
     @torch.no_grad()
     def of(cls, learner: Learner, batch: Batch) -> "Before":
         shown = chosen(batch.terminated.cpu().numpy() > 0)
-        networks = {name: list(getattr(learner, name).parameters()) for name in NETWORKS}
+        networks = {name: list(getattr(learner, name).layers.parameters()) for name in NETWORKS}
+        features = learner.critics.encoder(batch.observation)
+        next_features = learner.critic_targets.encoder(batch.next_observation[shown])
         return cls(
             shown,
             networks,
             {name: [one.clone() for one in network] for name, network in networks.items()},
             {
-                name: [one if one is None else one.clone() for one in moments(optimizer)]
+                name: [one if one is None else one.clone() for one in moments(optimizer, networks[name])]
                 for name, optimizer in optimizers(learner).items()
             },
-            learner.actor.forward(batch.observation),  # `forward`: nothing is compiled for it
-            learner.actor_target.forward(batch.next_observation[shown]),
+            features,
+            learner.actor.forward(features),  # `forward`: nothing is compiled for it
+            learner.actor_target.forward(next_features),
         )
 
 
@@ -215,14 +218,13 @@ class Telling:
     def __init__(
         self,
         learner: Learner,
-        rows: NDArray[np.int64],
-        noise: Tensor,
+        drawn: Drawn,
         batch: Batch,
         before: Before,
         update: Update,
     ) -> None:
         self.learner, self.config = learner, learner.config
-        self.rows, self.noise, self.batch, self.before, self.update = rows, noise, batch, before, update
+        self.drawn, self.batch, self.before, self.update = drawn, batch, before, update
         self.delayed = update.actor_loss is not None
 
     @torch.no_grad()
@@ -244,7 +246,7 @@ class Telling:
 
     def _memory(self) -> dict[str, Any]:
         memory = self.learner.memory
-        ages = (memory.written - 1 - self.rows) % memory.capacity  # the newest row's is 0
+        ages = (memory.written - 1 - self.drawn.places) % memory.capacity  # the newest row's is 0
         return {
             "rows": len(memory),
             "capacity": memory.capacity,
@@ -254,16 +256,17 @@ class Telling:
 
     def _rows(self) -> dict[str, Any]:
         config, update, shown = self.config, self.update, self.before.shown
-        observation, action, reward, next_observation, terminated = (column[shown] for column in self.batch)
-        drawn = self.noise[shown] * config.target_noise
+        observation, action, reward, next_observation, terminated, discount = (column[shown] for column in self.batch)
+        drawn = self.drawn.noise[shown] * config.target_noise
         own_action = self.before.own_action[shown]
         return {
-            "row": self.rows[shown].tolist(),
+            "row": self.drawn.places[shown].tolist(),
             "observation": plain(observation),
             "action": plain(action),
             "reward": plain(reward),
             "next_observation": plain(next_observation),
             "terminated": (terminated > 0).tolist(),
+            "discount": plain(discount),
             "target_action": plain(self.before.target_action),
             "drawn_noise": plain(drawn),
             "noise": plain(drawn.clamp(-config.noise_clip, config.noise_clip)),
@@ -276,7 +279,9 @@ class Telling:
             "q2": plain(update.q2[shown]),
             "own_action": plain(own_action) if self.delayed else None,
             # The critics have not moved since step 12: these are the values that the actor climbed.
-            "own_q1": plain(self.learner.critics.first(observation, own_action)) if self.delayed else None,
+            "own_q1": plain(self.learner.critics.first(self.before.features[shown], own_action))
+            if self.delayed
+            else None,
         }
 
     def _gradient(self) -> dict[str, float | None]:
@@ -284,7 +289,8 @@ class Telling:
         found: dict[str, list[float]] = {}
         for name, optimizer in optimizers(self.learner).items():
             beta: float = optimizer.param_groups[0]["betas"][0]
-            pairs = zip(self.before.moments[name], moments(optimizer), strict=True)
+            after_all = moments(optimizer, self.before.networks[name])
+            pairs = zip(self.before.moments[name], after_all, strict=True)
             parts = (
                 after if before is None else torch.sub(after, before, alpha=beta)
                 for before, after in pairs
@@ -332,9 +338,9 @@ def optimizers(learner: Learner) -> dict[str, Adam]:
     return {"actor": learner.actor_optimizer, "critics": learner.critics_optimizer}
 
 
-def moments(optimizer: Adam) -> list[Tensor | None]:
+def moments(optimizer: Adam, parameters: Sequence[Tensor]) -> list[Tensor | None]:
     # Asked with `get`: looking up what is not there would put it there.
-    return [optimizer.state.get(one, {}).get("exp_avg") for one in optimizer.param_groups[0]["params"]]
+    return [optimizer.state.get(one, {}).get("exp_avg") for one in parameters]
 
 
 def distances(these: Sequence[Tensor], those: Sequence[Tensor], count: int) -> list[float]:

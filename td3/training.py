@@ -19,7 +19,7 @@ import numpy as np
 from td3 import seeding
 from td3.collection import Collector, Played
 from td3.config import Config, env_name
-from td3.environments import Worlds, check_apart, environments_of, make_worlds
+from td3.environments import View, Worlds, check_apart, environments_of, make_worlds
 from td3.environments.spaces import all_finite, describe_bounds, oddities, space_to_data
 from td3.errors import ConfigError, EnvironmentFailure, RunError, TrainingDiverged
 from td3.evaluation import play_episodes
@@ -27,7 +27,7 @@ from td3.filming import Film
 from td3.keeping import Checkpoint, File, Keeper, Record, RunFolder, Snapshot
 from td3.keeping.folder import versions
 from td3.learner import choose_engine, described, switched
-from td3.learner.making import check_device, fitting, make_learner, use_threads
+from td3.learner.making import check_device, check_frames, fitting, make_learner, use_threads
 from td3.learner.state import network_tensors, optimizer_tensors, put_networks, put_optimizers
 from td3.measuring import Means, evaluation_metrics
 from td3.recording import Recorder
@@ -42,10 +42,12 @@ from td3.types import (
     Float32s,
     Measured,
     Resumed,
+    Rows,
     Saved,
     SaveFailed,
     Started,
     Stepped,
+    Transitions,
 )
 
 
@@ -81,10 +83,8 @@ class Session:
         """`threads` is how many PyTorch used before: its results depend on their number."""
         self.config = config
         check_device(config.device)
-        self.engine, self._engine_note = choose_engine(config)
-        before = threads if self.engine == "torch" else 0
-        self.threads = use_threads(config.threads or before, self.engine, config.workers)
-        self.worlds = make_worlds(config.env, config.num_envs, config.workers, config.worker_timeout)
+        view = View.of(config)
+        self.worlds = make_worlds(config.env, config.num_envs, config.workers, config.worker_timeout, view=view)
         self._judge: Worlds | None = None
         self.folder: RunFolder | None = None
         self.record: Record | None = None
@@ -92,9 +92,14 @@ class Session:
         self.recorder: Recorder | None = None
         self.film: Film | None = None
         try:
-            self.bytes_each = bytes_per_transition(self.worlds.observation.size, self.worlds.action.size)
+            layout, action_size = self.worlds.observation.layout, self.worlds.action.size
+            self.engine, self._engine_note = choose_engine(config, layout)
+            before = threads if self.engine == "torch" else 0
+            self.threads = use_threads(config.threads or before, self.engine, config.workers)
+            self.bytes_each = bytes_per_transition(layout, action_size, config.n_step)
             self.bytes = check_room(self.bytes_each, min(config.buffer_size, config.steps))
-            self.learner = make_learner(self.engine, config, self.worlds.observation.size, self.worlds.action.size)
+            check_frames(config, layout, self.worlds.num_envs)
+            self.learner = make_learner(self.engine, config, layout, action_size)
             self.collector = Collector(
                 self.worlds,
                 seeding.environment_seeds(config.seed, "environments", self.worlds.num_envs),
@@ -103,7 +108,7 @@ class Session:
                 config.exploration_noise,
             )
             if config.eval_every:
-                self._judge = make_worlds(config.env, role="Evaluation environment")
+                self._judge = make_worlds(config.env, role="Evaluation environment", view=view)
                 check_apart(env_name(config.env), [*environments_of(self.worlds), *environments_of(self._judge)])
             self.replay_chance = seeding.generator(config.seed, "replay")
             self.smoothing_chance = seeding.generator(config.seed, "smoothing")
@@ -129,7 +134,8 @@ class Session:
         if self.config.record_updates:
             self.recorder = Recorder(folder.updates, self.config, since.step if since else 0)
         if self.config.film and self._judge:
-            self.film = Film(folder.film, self.config.env, environments_of(self._judge), environments_of(self.worlds))
+            judges, players = environments_of(self._judge), environments_of(self.worlds)
+            self.film = Film(folder.film, self.config.env, judges, players, view=View.of(self.config))
         if since is not None:
             self.keeper.go_on_from(since)
             if self.record.hash.hexdigest() != since.manifest.record.sha256:
@@ -197,6 +203,7 @@ class Session:
             "replay": seeding.state_of(self.replay_chance),
             "smoothing": seeding.state_of(self.smoothing_chance),
             "updates": self.learner.updates,
+            "remembered": self.learner.memory.written,
             "due": self.due,
             "best": self.best,
             "judged": self.judged,
@@ -216,7 +223,7 @@ class Session:
         try:
             put_networks(self.learner, chosen.tensors("networks"))
             put_optimizers(self.learner, chosen.tensors("optimizers"))
-            chosen.fill(self.learner.memory)
+            chosen.fill(self.learner.memory, state)
             seeds = seeding.environment_seeds(
                 self.config.seed, "environments", self.worlds.num_envs, chosen.step
             )  # for an episode that cannot be brought back
@@ -245,7 +252,7 @@ class Session:
     def use_engine(self, engine: str) -> None:
         """Another engine performs from the next update on; nothing else changes."""
         config = replace(self.config, engine=engine)
-        chosen, note = choose_engine(config)
+        chosen, note = choose_engine(config, self.learner.layout)
         self.threads = use_threads(config.threads, chosen, config.workers)
         with fitting(config):
             self.learner = switched(self.learner, chosen)
@@ -269,7 +276,7 @@ class Session:
             while self.step < goal:
                 before = self.step
                 played = self.collector.play(self._policy)
-                self.learner.memory.add(played.transitions)
+                self._remember(played.transitions)
                 self._learn(played)
                 if played.ended or self._due(before, goal):
                     yield from list(self._report(played, before, goal))  # all is done before any of it is told
@@ -281,7 +288,14 @@ class Session:
             self.save()  # nothing half done is in the networks: a tick is remembered and learned, or neither
             raise
 
-    def _policy(self, observations: Float32s) -> Float32s:
+    def _remember(self, rows: Transitions) -> None:
+        if self.learner.normalizer:
+            self.learner.normalizer.add(rows)
+        if self.config.reward_scale != 1:
+            rows = rows._replace(reward=rows.reward * np.float32(self.config.reward_scale))
+        self.learner.memory.add(rows)
+
+    def _policy(self, observations: Rows) -> Float32s:
         """The actor; an action that is no number is its fault, not the environment's."""
         actions = self.learner.act(observations)
         if not all_finite(actions):

@@ -12,6 +12,61 @@ if TYPE_CHECKING:
 
 Float32s = NDArray[np.float32]
 Bools = NDArray[np.bool_]
+Bytes = NDArray[np.uint8]
+Rows = NDArray[Any]  # observations, one a row, as a Layout says: float32, or bytes where there are images
+
+
+class Picture(NamedTuple):
+    """The shape of one image as the networks read it."""
+
+    name: str  # which part of the observation
+    channels: int
+    height: int
+    width: int
+
+    @property
+    def size(self) -> int:
+        return self.channels * self.height * self.width
+
+
+class Layout(NamedTuple):
+    """What a row of observations holds: float32 numbers; or, where there are images, bytes.
+
+    Then it begins with `stack` frames, the oldest first. Each frame has every image once, channel by channel, and
+    the last bytes are those of the float32 numbers.
+    """
+
+    numbers: int
+    pictures: tuple[Picture, ...] = ()
+    stack: int = 1
+
+    @property
+    def frame(self) -> int:
+        """Bytes of one frame of all images."""
+        return sum(picture.size for picture in self.pictures)
+
+    @property
+    def size(self) -> int:
+        """Entries of a row."""
+        return self.stack * self.frame + 4 * self.numbers if self.pictures else self.numbers
+
+    @property
+    def dtype(self) -> Any:
+        return np.dtype(np.uint8 if self.pictures else np.float32)
+
+    def frames(self, rows: Rows) -> Bytes:
+        """The images of these rows, (n, stack, frame); a view."""
+        return rows[:, : self.stack * self.frame].reshape(len(rows), self.stack, self.frame)
+
+    def vectors(self, rows: Rows) -> Float32s:
+        """The numbers of these rows, (n, numbers)."""
+        if not self.pictures:
+            return rows
+        return np.ascontiguousarray(rows[:, self.stack * self.frame :]).view(np.float32)
+
+    def joined(self, frames: Bytes, vectors: Float32s) -> Rows:
+        """Rows of frames (n, stack, frame) and numbers (n, numbers)."""
+        return np.concatenate([frames.reshape(len(frames), -1), np.ascontiguousarray(vectors).view(np.uint8)], axis=1)
 
 
 class Tick(NamedTuple):
@@ -22,12 +77,12 @@ class Tick(NamedTuple):
     `valid` was only a reset: no action was executed there, so it is no transition.
     """
 
-    next_observation: Float32s  # (n, observation_size)
+    next_observation: Rows  # (n, observation_size)
     reward: Float32s  # (n,)
     terminated: Bools  # (n,)
     truncated: Bools  # (n,)
     valid: Bools  # (n,)
-    observation: Float32s  # (n, observation_size)
+    observation: Rows  # (n, observation_size)
 
 
 class Episode(NamedTuple):
@@ -41,21 +96,45 @@ class Episode(NamedTuple):
 class Transitions(NamedTuple):
     """Rows ready to be remembered; actions in [−1, 1], exactly what the environment executed."""
 
-    observation: Float32s  # (k, observation_size)
+    observation: Rows  # (k, observation_size)
     action: Float32s  # (k, action_size)
     reward: Float32s  # (k,)
-    next_observation: Float32s  # (k, observation_size)
+    next_observation: Rows  # (k, observation_size)
     terminated: Bools  # (k,)
+    env: NDArray[np.int32]  # (k,) which environment
+    first: Bools  # (k,) whether an episode began with it: what came before in that environment is another story
+
+    @classmethod
+    def in_a_row(
+        cls, observation: Rows, action: Float32s, reward: Float32s, next_observation: Rows, terminated: Bools
+    ) -> "Transitions":
+        """Of one environment, from the beginning of an episode on."""
+        count = len(reward)
+        env, first = np.zeros(count, np.int32), np.arange(count) == 0
+        return cls(observation, action, reward, next_observation, terminated, env, first)
 
 
 class Batch(NamedTuple):
-    """Remembered transitions as the learner reads them; `terminated` is 0 or 1."""
+    """Remembered transitions as the learner reads them.
+
+    With `n_step` k, a row is what k steps led to: `reward` is their discounted sum, `next_observation` and
+    `terminated` are of the last of them, and `discount` is γᵏ with the k that this row really has.
+    """
 
     observation: "Tensor"  # (B, observation_size)
     action: "Tensor"  # (B, action_size)
     reward: "Tensor"  # (B,)
     next_observation: "Tensor"  # (B, observation_size)
-    terminated: "Tensor"  # (B,)
+    terminated: "Tensor"  # (B,) 0 or 1
+    discount: "Tensor"  # (B,)
+
+
+class Drawn(NamedTuple):
+    """All the chance in one update."""
+
+    places: NDArray[np.int64]  # (B,) of transitions in the memory
+    noise: "Tensor"  # (B, action_size), standard normal
+    shifts: NDArray[np.int64] | None = None  # (2, B, 2) pixels down and right, for s and s', if images are shifted
 
 
 class Update(NamedTuple):

@@ -62,7 +62,7 @@ BAD = [
     ("train --steps -5", "steps must be a whole number, at least 1; got -5."),
     ("train --gamma 2", "gamma must be a number, at least 0, at most 1; got 2.0."),
     ("train --hidden 3,x", "hidden must be whole numbers such as 256,256, each at least 1, at most 65,536; got '3,x'."),
-    ("train --preset papr", "preset must be one of author, paper; got 'papr'. Did you mean paper?"),
+    ("train --preset papr", "preset must be one of author, paper, pixels; got 'papr'. Did you mean paper?"),
     ("train Pendulum-v1 HalfCheetah-v5", "td3 train takes no further word; got 'HalfCheetah-v5'."),
     (
         "train Pendlum-v1",

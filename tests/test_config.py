@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from td3.config import PAPER_TASKS, PRESETS, SETTINGS, TASKS, Config, parse
+from td3.config import OF_PRESETS, PRESETS, SETTINGS, TASKS, Config, parse
 from td3.errors import ConfigError
 
 
@@ -33,7 +33,8 @@ def test_a_task_goes_before_the_preset_and_the_user_before_both():
 
 
 def test_every_preset_and_task_setting_is_a_valid_setting():
-    for values in (*PRESETS.values(), *TASKS.values(), *PAPER_TASKS.values()):
+    of_presets = [values for tasks in OF_PRESETS.values() for values in tasks.values()]
+    for values in (*PRESETS.values(), *TASKS.values(), *of_presets):
         assert set(values) <= set(SETTINGS)
         Config(**values)
 
@@ -59,7 +60,7 @@ BAD = [
         (256, 0),
         "hidden must be whole numbers such as 256,256, each at least 1, at most 65,536; got (256, 0).",
     ),
-    ("preset", "papers", "preset must be one of author, paper; got 'papers'. Did you mean paper?"),
+    ("preset", "papers", "preset must be one of author, paper, pixels; got 'papers'. Did you mean paper?"),
     ("device", "gpu", "device must be one of cpu, cuda; got 'gpu'. Did you mean cpu?"),
     ("env", 7, "env must be a Gymnasium id or a callable that makes an environment; got 7."),
     ("env", "", "env must be a Gymnasium id or a callable that makes an environment; got ''."),

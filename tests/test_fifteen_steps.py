@@ -7,7 +7,7 @@ from tiny import LR, batch, no_noise, numbers, same, tiny
 
 from td3.config import Config
 from td3.learner import Learner
-from td3.types import Transitions
+from td3.types import Layout, Transitions
 
 close = pytest.approx
 
@@ -15,7 +15,7 @@ close = pytest.approx
 def rows(first, count):
     """Transitions whose every field tells their number."""
     n = np.arange(first, first + count, dtype=np.float32)
-    return Transitions(n[:, None], n[:, None] / 100, 10 * n, n[:, None] + 0.5, n % 2 == 1)
+    return Transitions.in_a_row(n[:, None], n[:, None] / 100, 10 * n, n[:, None] + 0.5, n % 2 == 1)
 
 
 def test_step_01_the_memory_is_a_ring_that_forgets_the_oldest_first():
@@ -33,7 +33,7 @@ def test_step_01_the_memory_is_a_ring_that_forgets_the_oldest_first():
 
 
 def test_step_02_the_actor_and_its_target_are_born_equal_and_speak_in_minus_one_to_one():
-    learner = Learner(3, 2, Config(env="X-v0", hidden=(8, 8), buffer_size=1), 0)
+    learner = Learner(Layout(3), 2, Config(env="X-v0", hidden=(8, 8), buffer_size=1), 0)
     assert same(numbers(learner.actor), numbers(learner.actor_target))
     shared = {p.data_ptr() for p in learner.actor.parameters()} & {
         p.data_ptr() for p in learner.actor_target.parameters()
@@ -46,7 +46,7 @@ def test_step_02_the_actor_and_its_target_are_born_equal_and_speak_in_minus_one_
 
 
 def test_step_03_the_critics_are_born_different_and_each_target_equal_to_its_critic():
-    learner = Learner(3, 2, Config(env="X-v0", hidden=(8, 8), buffer_size=1), 0)
+    learner = Learner(Layout(3), 2, Config(env="X-v0", hidden=(8, 8), buffer_size=1), 0)
     for tensor in numbers(learner.critics):
         assert not torch.equal(tensor[0], tensor[1])
     assert same(numbers(learner.critics), numbers(learner.critic_targets))
@@ -59,10 +59,10 @@ def test_step_03_the_critics_are_born_different_and_each_target_equal_to_its_cri
 
 def test_step_04_a_batch_is_drawn_uniformly_with_replacement_from_what_was_written():
     learner = tiny(batch_size=30_000)
-    for column in learner.memory.columns[:4]:
+    for column in list(learner.memory.columns.values())[:4]:
         column[:] = np.nan  # a slot that was never written must never be seen
     learner.memory.add(rows(0, 5))
-    places, noise = learner.draw(np.random.default_rng(1), np.random.default_rng(2))
+    places, noise, _ = learner.draw(np.random.default_rng(1), np.random.default_rng(2))
     drawn = learner.memory.gather(places)
     seen, counts = np.unique(drawn.observation.numpy(), return_counts=True)
     assert seen.tolist() == [0, 1, 2, 3, 4]
@@ -71,7 +71,7 @@ def test_step_04_a_batch_is_drawn_uniformly_with_replacement_from_what_was_writt
     assert torch.equal(drawn.next_observation, drawn.observation + 0.5)
     assert noise.shape == drawn.action.shape
     assert (noise.mean().item(), noise.std().item()) == close((0, 1), abs=0.02)
-    again, _ = learner.draw(np.random.default_rng(1), np.random.default_rng(2))
+    again, *_ = learner.draw(np.random.default_rng(1), np.random.default_rng(2))
     assert again.tolist() == places.tolist()
 
 
@@ -81,7 +81,7 @@ def test_step_05_the_actor_target_plays_the_next_action():
 
 
 def test_step_06_every_row_gets_its_own_clipped_noise_and_stays_in_bounds():
-    learner = Learner(1, 2, Config(env="X-v0", hidden=(1,), buffer_size=1), 0)
+    learner = Learner(Layout(1), 2, Config(env="X-v0", hidden=(1,), buffer_size=1), 0)
     with torch.no_grad():
         for one in learner.actor_target.parameters():
             one.zero_()

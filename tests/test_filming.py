@@ -202,11 +202,17 @@ def vector(render_mode=None):
     return SyncVectorEnv([partial(Painted, render_mode), partial(Painted, render_mode)])
 
 
-@pytest.mark.parametrize("env", [Plain, no_arguments, vector, lambda: Painted("rgb_array")])
+@pytest.mark.parametrize("env", [Plain, no_arguments, vector])
 def test_what_cannot_be_asked_to_draw_itself_is_not_filmed(env, tmp_path):
     assert list(td3.train(config(env=env), tmp_path / "run"))[-1].step == 100
     assert not (tmp_path / "run" / "film.webp").exists()
     assert all(one.drawn == 0 for one in Painted.made)
+
+
+def test_what_draws_arrays_without_being_asked_is_filmed(tmp_path):
+    assert list(td3.train(config(env=lambda: Painted("rgb_array")), tmp_path / "run"))[-1].step == 100
+    assert len(frames((tmp_path / "run" / "film.webp").read_bytes())) == 10
+    assert sorted(one.drawn for one in Painted.made) == [0, 0, 10]  # neither where it trains nor where it is judged
 
 
 def test_no_film_is_made_in_an_environment_that_trains_or_judges(tmp_path):

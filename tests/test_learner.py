@@ -9,7 +9,7 @@ from td3.config import Config
 from td3.learner import Learner
 from td3.learner.retelling import Retelling, actor_layers, critic_layers
 from td3.learner.selftest import compare, difference, selftest
-from td3.types import Batch
+from td3.types import Batch, Layout
 
 
 def test_two_hundred_updates_agree_with_the_independent_retelling():
@@ -29,7 +29,7 @@ def test_the_selftest_notices_a_wrong_discount():
 
 
 def test_the_retelling_itself_has_the_slopes_that_small_differences_show():
-    learner = Learner(3, 2, Config(env="X-v0", hidden=(5, 4), buffer_size=1), 0)
+    learner = Learner(Layout(3), 2, Config(env="X-v0", hidden=(5, 4), buffer_size=1), 0)
     layers = actor_layers(learner.actor)
     from td3.learner.retelling import backward, forward
 
@@ -55,10 +55,10 @@ def test_every_delay_and_both_learning_rates_reach_the_update():
         config = Config(
             env="X-v0", hidden=(6,), buffer_size=1, policy_delay=delay, actor_lr=actor_lr, critic_lr=critic_lr
         )
-        learner = Learner(2, 1, config, 3)
+        learner = Learner(Layout(2), 1, config, 3)
         known = {
             name: getattr(config, name)
-            for name in ("gamma", "tau", "policy_delay", "target_noise", "noise_clip", "actor_lr", "critic_lr")
+            for name in ("tau", "policy_delay", "target_noise", "noise_clip", "actor_lr", "critic_lr")
         }
         told = Retelling(actor_layers(learner.actor), [critic_layers(learner.critics, k) for k in range(2)], **known)
         chance = np.random.default_rng(0)
@@ -66,9 +66,10 @@ def test_every_delay_and_both_learning_rates_reach_the_update():
             s, s2, a = chance.standard_normal((3, 8, 2))
             a = np.tanh(a[:, :1])
             r, ends, noise = chance.standard_normal(8), chance.integers(0, 2, 8).astype(float), a[::-1].copy()
-            tensors = (torch.from_numpy(np.float32(one)) for one in (s, a, r, s2, ends))
+            discount = chance.uniform(0.5, 1, 8)
+            tensors = (torch.from_numpy(np.float32(one)) for one in (s, a, r, s2, ends, discount))
             learner.update(Batch(*tensors), torch.from_numpy(np.float32(noise)))
-            told.update(s, a, r, s2, ends, noise)
+            told.update(s, a, r, s2, ends, discount, noise)
         assert difference(actor_layers(learner.actor), told.actor) < 1e-4
         assert difference(critic_layers(learner.critics, 1), told.critics[1]) < 1e-4
 
@@ -110,11 +111,11 @@ def test_an_update_is_a_function_of_networks_batch_and_noise_and_touches_no_glob
     np.random.seed(5)
     results = []
     for _ in range(2):
-        learner = Learner(4, 2, Config(env="X-v0", hidden=(8,), buffer_size=1), 9)
+        learner = Learner(Layout(4), 2, Config(env="X-v0", hidden=(8,), buffer_size=1), 9)
         chance = torch.Generator().manual_seed(1)
         for _ in range(4):
             given = Batch(
-                *(torch.randn(6, 4, generator=chance)[:, cut] for cut in (slice(4), slice(2), 0, slice(4), 0))
+                *(torch.randn(6, 4, generator=chance)[:, cut] for cut in (slice(4), slice(2), 0, slice(4), 0, 0))
             )
             learner.update(given, torch.randn(6, 2, generator=chance))
         results.append(numbers(learner.actor) + numbers(learner.critic_targets))

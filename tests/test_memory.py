@@ -6,43 +6,43 @@ import pytest
 from td3.errors import ConfigError
 from td3.replay import Memory, bytes_per_transition
 from td3.replay.room import RESERVE, available, check_room, human
-from td3.types import Transitions
+from td3.types import Layout, Transitions
 
 
 def some(first, count):
     n = np.arange(first, first + count, dtype=np.float32)
-    return Transitions(np.stack([n, n], 1), n[:, None], n, np.stack([n, n], 1) + 1, n % 3 == 0)
+    return Transitions.in_a_row(np.stack([n, n], 1), n[:, None], n, np.stack([n, n], 1) + 1, n % 3 == 0)
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 4, 7, 10, 23])
 def test_the_last_rows_written_are_held_whatever_the_size_of_the_chunks(chunk):
-    memory = Memory(10, 2, 1)
+    memory = Memory(10, Layout(2), 1)
     for first in range(0, 70, chunk):
         memory.add(some(first, chunk))
     total = -(-70 // chunk) * chunk
-    assert sorted(memory.columns.reward.tolist()) == list(range(total - 10, total))
+    assert sorted(memory.columns["reward"].tolist()) == list(range(total - 10, total))
     assert memory.written == total and memory.oldest == total - 10 and len(memory) == 10
-    assert memory.rows(total - 10, total).reward.tolist() == list(range(total - 10, total))
-    assert (memory.columns.next_observation == memory.columns.observation + 1).all()
+    assert memory.rows(total - 10, total)["reward"].tolist() == list(range(total - 10, total))
+    assert (memory.columns["next_observation"] == memory.columns["observation"] + 1).all()
 
 
 def test_a_half_cheetah_transition_takes_165_bytes():
-    assert bytes_per_transition(17, 6) == 165
-    assert bytes_per_transition(348, 17) == 2 * 4 * 348 + 4 * 17 + 4 + 1  # Humanoid
+    assert bytes_per_transition(Layout(17), 6) == 165
+    assert bytes_per_transition(Layout(348), 17) == 2 * 4 * 348 + 4 * 17 + 4 + 1  # Humanoid
 
 
 def test_a_row_of_the_wrong_shape_is_never_written():
-    memory = Memory(4, 2, 1)
+    memory = Memory(4, Layout(2), 1)
     with pytest.raises(AssertionError):
         memory.add(some(0, 1)._replace(reward=np.zeros((1, 1), np.float32)))
     assert len(memory) == 0
 
 
 def test_gathered_rows_are_copies():
-    memory = Memory(4, 2, 1)
+    memory = Memory(4, Layout(2), 1)
     memory.add(some(1, 2))
     rows = memory.gather(np.array([0, 1, 1]))
-    memory.columns.reward[:] = -1
+    memory.columns["reward"][:] = -1
     assert rows.reward.tolist() == [1, 2, 2] and rows.terminated.tolist() == [0, 0, 0]
 
 

@@ -19,11 +19,12 @@ import torch
 import td3
 from td3.config import Config
 from td3.learner import Learner, choose_engine, switched
+from td3.learner.encoders import Vectors
 from td3.learner.native import library
 from td3.learner.native.engine import Engine, NativeLearner, NativePolicy
-from td3.learner.networks import Actor, Encoder, draw_weights
+from td3.learner.networks import Actor, draw_weights, play
 from td3.learner.selftest import CONFIG, HIDDEN, OBSERVATIONS
-from td3.types import Batch, Transitions
+from td3.types import Batch, Layout, Transitions
 
 STEPS = [test for name, test in vars(test_fifteen_steps).items() if name.startswith("test_")]
 SHAPES = {  # observations, actions, hidden, batch
@@ -46,8 +47,8 @@ def some_batch(observations, actions, rows, seed=0, dtype=torch.float32):
     a, r = chance.uniform(-1, 1, (rows, actions)), chance.standard_normal(rows)
     terminated = (chance.random(rows) < 0.2).astype(float)
     noise = chance.standard_normal((rows, actions))
-    s, a, r, s2, terminated, noise = (torch.from_numpy(one).to(dtype) for one in (s, a, r, s2, terminated, noise))
-    return Batch(s, a, r, s2, terminated), noise
+    columns = s, a, r, s2, terminated, np.full(rows, 0.99)
+    return Batch(*(torch.from_numpy(one).to(dtype) for one in columns)), torch.from_numpy(noise).to(dtype)
 
 
 def in_float64(learner):
@@ -78,9 +79,9 @@ def parameters(learner):
 
 
 def filled(learner, rows=300, seed=0):
-    (s, a, r, s2, terminated), _ = some_batch(*(c.shape[1] for c in learner.memory.columns[:2]), rows, seed)
+    (s, a, r, s2, terminated, _), _ = some_batch(learner.layout.size, learner.action_size, rows, seed)
     columns = (one.numpy() for one in (s, a, r, s2))
-    learner.memory.add(Transitions(*columns, terminated.numpy().astype(bool)))
+    learner.memory.add(Transitions.in_a_row(*columns, terminated.numpy().astype(bool)))
     return learner
 
 
@@ -99,7 +100,7 @@ def test_gradients_are_autograds_within_a_hundred_thousandth(name):
     observations, actions, hidden, rows = SHAPES[name]
     # One update of everything; so small a rate leaves the critic the actor looks at as it was.
     config = Config(env="none", hidden=hidden, batch_size=rows, buffer_size=1, policy_delay=1, critic_lr=1e-12)
-    learners = [kind(observations, actions, config, 0) for kind in (NativeLearner, Learner, Learner)]
+    learners = [kind(Layout(observations), actions, config, 0) for kind in (NativeLearner, Learner, Learner)]
     in_float64(learners[2])
     for learner, dtype in zip(learners, (torch.float32, torch.float32, torch.float64), strict=True):
         learner.update(*some_batch(observations, actions, rows, dtype=dtype))
@@ -114,7 +115,7 @@ def test_every_number_an_update_tells_is_the_pages(name):
     observations, actions, hidden, rows = SHAPES[name]
     for delay in (1, 2, 3):
         config = Config(env="none", hidden=hidden, batch_size=rows, buffer_size=1, policy_delay=delay)
-        native, page = (kind(observations, actions, config, 1) for kind in (NativeLearner, Learner))
+        native, page = (kind(Layout(observations), actions, config, 1) for kind in (NativeLearner, Learner))
         for count in range(1, 4):
             given = some_batch(observations, actions, rows, seed=count)
             ours, theirs = native.update(*given), page.update(*given)
@@ -140,7 +141,7 @@ def test_a_thousand_updates_drift_no_further_than_those_of_torch():
     drifts = {"native": [], "torch": []}
     for seed in range(3):
         config = Config(env="none", hidden=HIDDEN, batch_size=32, buffer_size=1)
-        learners = [kind(OBSERVATIONS, 3, config, seed) for kind in (NativeLearner, Learner, Learner)]
+        learners = [kind(Layout(OBSERVATIONS), 3, config, seed) for kind in (NativeLearner, Learner, Learner)]
         in_float64(learners[2])
         for count in range(1_000):
             batch, noise = some_batch(OBSERVATIONS, 3, 32, seed=1_000 * seed + count)
@@ -159,7 +160,7 @@ def test_one_two_and_four_threads_give_the_same_bytes():
     for threads in (1, 2, 4):
         torch.set_num_threads(threads)
         config = Config(env="none", hidden=(65, 130), batch_size=100, buffer_size=300)
-        learner = filled(NativeLearner(17, 6, config, 0))
+        learner = filled(NativeLearner(Layout(17), 6, config, 0))
         replay, smoothing = np.random.default_rng(1), np.random.default_rng(2)
         means = [learner.learn(replay, smoothing).numpy().tobytes() for _ in range(25)]
         ends.append((means, [one.numpy().tobytes() for one in parameters(learner)]))
@@ -168,7 +169,9 @@ def test_one_two_and_four_threads_give_the_same_bytes():
 
 def test_rows_gathered_from_the_memory_are_the_rows_drawn():
     config = Config(env="none", hidden=(8, 8), batch_size=50, buffer_size=40)
-    native, page = (filled(kind(4, 2, config, 0), 60) for kind in (NativeLearner, Learner))  # the ring has wrapped
+    native, page = (
+        filled(kind(Layout(4), 2, config, 0), 60) for kind in (NativeLearner, Learner)
+    )  # the ring has wrapped
     for _ in range(3):
         chances = [[np.random.default_rng(5), np.random.default_rng(6)] for _ in range(2)]
         ours, theirs = native.learn(*chances[0]), page.learn(*chances[1])
@@ -178,7 +181,7 @@ def test_rows_gathered_from_the_memory_are_the_rows_drawn():
 
 def test_either_engine_goes_on_where_the_other_stopped():
     config = Config(env="none", hidden=(8, 8), batch_size=16, buffer_size=1)
-    always, changing = Learner(4, 2, config, 0), Learner(4, 2, config, 0)
+    always, changing = Learner(Layout(4), 2, config, 0), Learner(Layout(4), 2, config, 0)
     for count, engine in enumerate(["native", "torch", "native", "native", "torch"] * 2):
         changing = switched(changing, engine)
         assert type(changing) is {"native": NativeLearner, "torch": Learner}[engine]
@@ -194,13 +197,13 @@ def test_either_engine_goes_on_where_the_other_stopped():
 
 def test_what_others_write_to_the_networks_is_noticed():
     config = Config(env="none", hidden=(8,), batch_size=4, buffer_size=1)
-    learner, other = NativeLearner(3, 2, config, 0), Learner(3, 2, config, 9)
+    learner, other = NativeLearner(Layout(3), 2, config, 0), Learner(Layout(3), 2, config, 9)
     seen = np.ones((1, 3), np.float32)
     before = learner.act(seen)
     learner.actor.load_state_dict(other.actor.state_dict())
     assert learner.act(seen) == pytest.approx(other.act(seen), abs=1e-6)
     assert learner.act(seen) != pytest.approx(before, abs=1e-3)
-    given, third = some_batch(3, 2, 4), Learner(3, 2, config, 5)
+    given, third = some_batch(3, 2, 4), Learner(Layout(3), 2, config, 5)
     for one in (learner, other):
         for name in TENSORS:
             getattr(one, name).load_state_dict(getattr(third, name).state_dict())
@@ -216,7 +219,7 @@ def test_what_others_write_to_the_networks_is_noticed():
 def test_what_is_no_number_is_told_and_not_hidden():
     config = Config(env="none", hidden=(8,), batch_size=4, buffer_size=1)
     for field in ("observation", "reward", "next_observation"):
-        learner = NativeLearner(3, 2, config, 0)
+        learner = NativeLearner(Layout(3), 2, config, 0)
         batch, noise = some_batch(3, 2, 4)
         getattr(batch, field).view(-1)[0] = torch.nan
         update = learner.update(batch, noise)
@@ -225,7 +228,7 @@ def test_what_is_no_number_is_told_and_not_hidden():
 
 
 def test_a_denormal_is_still_a_denormal_for_the_caller():
-    learner = NativeLearner(3, 2, Config(env="none", hidden=(8,), batch_size=4, buffer_size=1), 0)
+    learner = NativeLearner(Layout(3), 2, Config(env="none", hidden=(8,), batch_size=4, buffer_size=1), 0)
     tiny_number = np.full(8, 1e-40, np.float32)
     learner.update(*some_batch(3, 2, 4))
     learner.act(np.zeros((1, 3), np.float32))
@@ -233,7 +236,7 @@ def test_a_denormal_is_still_a_denormal_for_the_caller():
 
 
 def some_actor(hidden=(24, 20), observations=5, actions=3, seed=0):
-    actor = Actor(Encoder(observations), actions, hidden)
+    actor = Actor(observations, actions, hidden)
     draw_weights(actor, torch.Generator().manual_seed(seed))
     return actor.requires_grad_(False)
 
@@ -246,7 +249,7 @@ def test_a_policy_acts_as_the_actor_does_for_one_row_and_for_many(hidden):
     rows = np.random.default_rng(0).standard_normal((130, 5)).astype(np.float32) * 3
     together = policy(rows)
     assert together.shape == (130, 3) and together.dtype == np.float32
-    assert together == pytest.approx(actor.double().play(rows.astype(np.float64)), abs=2e-6)
+    assert together == pytest.approx(play(Vectors(5), actor.double(), rows.astype(np.float64)), abs=2e-6)
     actor.float()
     assert all((policy(rows[i : i + 1]) == together[i]).all() for i in range(130))  # to the bit
     assert (policy(np.asfortranarray(rows)[::2]) == together[::2]).all()
@@ -303,7 +306,7 @@ def test_ten_thousand_agents_leave_nothing_behind():
     given = some_batch(5, 3, 32)
     threads_before = threading.active_count(), len(os.listdir("/proc/self/task"))  # noqa: PTH208
     for seed in range(50):
-        NativeLearner(5, 3, config, seed).update(*given)
+        NativeLearner(Layout(5), 3, config, seed).update(*given)
     gc.collect()
     assert (threading.active_count(), len(os.listdir("/proc/self/task"))) == threads_before  # noqa: PTH208
 
@@ -312,9 +315,9 @@ def test_a_forked_process_learns_on():
     program = """
 import os, sys, numpy as np, torch
 sys.path.insert(0, "tests")
-from test_native import NativeLearner, Config, some_batch
+from test_native import NativeLearner, Config, Layout, some_batch
 torch.set_num_threads(2)
-learner = NativeLearner(5, 3, Config(env="none", hidden=(64, 64), batch_size=64, buffer_size=1), 0)
+learner = NativeLearner(Layout(5), 3, Config(env="none", hidden=(64, 64), batch_size=64, buffer_size=1), 0)
 learner.update(*some_batch(5, 3, 64))
 child = os.fork()
 if child == 0:
@@ -362,7 +365,7 @@ def test_names_of_kernels_are_told_best_first():
 
 def test_native_may_take_over_before_the_actor_ever_moved():
     config = Config(env="none", hidden=(8,), batch_size=4, buffer_size=1, policy_delay=3)
-    page, other = Learner(3, 2, config, 0), Learner(3, 2, config, 0)
+    page, other = Learner(Layout(3), 2, config, 0), Learner(Layout(3), 2, config, 0)
     for seed in range(2):
         page.update(*some_batch(3, 2, 4, seed=seed))
         other.update(*some_batch(3, 2, 4, seed=seed))
@@ -377,7 +380,7 @@ def test_native_may_take_over_before_the_actor_ever_moved():
 
 def test_a_batch_of_another_size_between_two_updates_changes_nothing_else():
     config = Config(env="none", hidden=(8,), batch_size=16, buffer_size=50)
-    native, page = (filled(kind(4, 2, config, 0), 50) for kind in (NativeLearner, Learner))
+    native, page = (filled(kind(Layout(4), 2, config, 0), 50) for kind in (NativeLearner, Learner))
     for size in (5, 40):
         chances = [[np.random.default_rng(5), np.random.default_rng(6)] for _ in range(2)]
         native.update(*some_batch(4, 2, size)), page.update(*some_batch(4, 2, size))
@@ -386,7 +389,7 @@ def test_a_batch_of_another_size_between_two_updates_changes_nothing_else():
 
 
 def test_a_batch_the_library_could_not_read_is_not_handed_to_it():
-    learner = NativeLearner(3, 2, Config(env="none", hidden=(8,), batch_size=4, buffer_size=1), 0)
+    learner = NativeLearner(Layout(3), 2, Config(env="none", hidden=(8,), batch_size=4, buffer_size=1), 0)
     batch, noise = some_batch(3, 2, 4)
     for wrong in ((Batch(*(one.double() for one in batch)), noise), (batch, noise[:1]), (batch, noise.double())):
         with pytest.raises(AssertionError):
@@ -398,7 +401,7 @@ def test_policies_and_learners_can_be_copied_and_pickled():
     policy, seen = NativePolicy(some_actor()), np.ones((2, 5), np.float32)
     for other in (copy.deepcopy(policy), pickle.loads(pickle.dumps(policy))):
         assert (other(seen) == policy(seen)).all()
-    learner = NativeLearner(5, 3, Config(env="none", hidden=(8,), batch_size=4, buffer_size=1), 0)
+    learner = NativeLearner(Layout(5), 3, Config(env="none", hidden=(8,), batch_size=4, buffer_size=1), 0)
     learner.update(*some_batch(5, 3, 4))
     twin = copy.deepcopy(learner)
     twin.update(*some_batch(5, 3, 4, seed=1))

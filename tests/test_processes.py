@@ -17,7 +17,7 @@ from worlds_for_tests import Unruly
 from td3.environments import make_worlds
 from td3.errors import ConfigError, EnvironmentFailure
 from td3.replay import Memory
-from td3.types import Transitions
+from td3.types import Layout, Transitions
 
 
 @pytest.mark.parametrize("way", list(together.process_ways()))
@@ -55,7 +55,11 @@ def play_until_failure(worlds, memory):
     seen = worlds.reset([1, 2])
     for _ in range(20):
         tick = worlds.step(np.zeros((2, 1), np.float32))
-        memory.add(Transitions(seen, np.zeros((2, 1), np.float32), tick.reward, tick.next_observation, tick.terminated))
+        memory.add(
+            Transitions.in_a_row(
+                seen, np.zeros((2, 1), np.float32), tick.reward, tick.next_observation, tick.terminated
+            )
+        )
         seen = tick.observation
 
 
@@ -72,23 +76,23 @@ class ByPlace:
 
 @pytest.mark.parametrize("what", [what for what in SENTENCES if what not in LETHAL])
 def test_a_misbehaving_environment_in_process_is_named_and_leaves_no_bad_row(what):
-    worlds, memory = make_worlds(ByPlace(what), 2), Memory(100, 5, 1)
+    worlds, memory = make_worlds(ByPlace(what), 2), Memory(100, Layout(5), 1)
     with pytest.raises(EnvironmentFailure, match=SENTENCES[what]):
         play_until_failure(worlds, memory)
-    assert len(memory) == 8 and np.isfinite(memory.columns.observation[:8]).all()
+    assert len(memory) == 8 and np.isfinite(memory.columns["observation"][:8]).all()
 
 
 @pytest.mark.parametrize("what", list(SENTENCES))
 def test_a_misbehaving_worker_ends_in_one_error_within_seconds_and_leaves_no_orphan(what):
     began = time.monotonic()
-    worlds, memory = make_worlds(ByPlace(what), 2, workers=1, timeout=2), Memory(100, 5, 1)
+    worlds, memory = make_worlds(ByPlace(what), 2, workers=1, timeout=2), Memory(100, Layout(5), 1)
     processes = [worker.process for worker in worlds._workers]
     sentence = SENTENCES[what].replace("Environment 1", "Environments 0, 1") if what in LETHAL else SENTENCES[what]
     with pytest.raises(EnvironmentFailure, match=sentence):
         play_until_failure(worlds, memory)
     worlds.close()
     assert all(process.poll() is not None for process in processes)
-    assert len(memory) == 8 and np.isfinite(memory.columns.observation[:8]).all()
+    assert len(memory) == 8 and np.isfinite(memory.columns["observation"][:8]).all()
     assert time.monotonic() - began < 60
 
 
@@ -98,7 +102,7 @@ def test_a_ready_made_asynchronous_vector_fails_as_clearly(what):
     worlds = make_worlds(make, timeout=2)
     processes = list(worlds.envs.processes)
     with pytest.raises(EnvironmentFailure, match=r"Environment .*1.*step 5: "):
-        play_until_failure(worlds, Memory(100, 5, 1))
+        play_until_failure(worlds, Memory(100, Layout(5), 1))
     worlds.close()
     assert not any(process.is_alive() for process in processes)
 

@@ -22,7 +22,7 @@ from td3.learner.making import bytes_of_networks, make_learner
 from td3.learner.native.engine import NativeLearner
 from td3.recording import Allowance, Recorder, chosen, histogram
 from td3.training import Session
-from td3.types import Transitions
+from td3.types import Layout, Transitions
 
 SMALL = {"hidden": (16, 16), "batch_size": 16, "threads": 1, "eval_episodes": 2, "film": False}
 ENGINES = {"native": NativeLearner, "torch": Learner}
@@ -86,13 +86,13 @@ def tiny_record(engine, tmp_path, monkeypatch, count, **settings):
     learner = tiny.tiny(batch_size=4, log_every=1, steps=100, **settings)
     columns = [np.float32(one) for one in ([[0.1], [0.2], [0.3]], [[0.5], [-0.5], [0.0]], [1, 2, 3])]
     following = np.float32([[0.4], [0.5], [0.6]])
-    learner.memory.add(Transitions(*columns, following, np.array([False, False, True])))
+    learner.memory.add(Transitions.in_a_row(*columns, following, np.array([False, False, True])))
     recorder = Recorder(tmp_path / "updates.jsonl", learner.config, 0, clock=lambda: 0.0)
     replay, smoothing = np.random.default_rng(0), np.random.default_rng(1)
     for number in range(1, count + 1):
         assert recorder.due(number, learner.updates)
         before = {name: kept(getattr(learner, name)) for name in recording.NETWORKS}
-        rows, noise = learner.draw(np.random.default_rng(0), np.random.default_rng(1))
+        rows, noise, _ = learner.draw(np.random.default_rng(0), np.random.default_rng(1))
         replay, smoothing = np.random.default_rng(0), np.random.default_rng(1)
         means = recorder.learn(learner, number, replay, smoothing, "by hand")
     recorder.close()
@@ -194,9 +194,9 @@ def test_an_update_of_the_critics_alone_says_that_nothing_else_moved(engine, tmp
 
 def test_long_vectors_are_cut_many_actions_are_counted_and_an_end_is_among_the_rows_shown(tmp_path):
     settings = Config(env="none", hidden=(8,), batch_size=300, buffer_size=500, policy_delay=1)
-    learner = test_native.filled(NativeLearner(40, 35, settings, 0), 500)
-    learner.memory.columns.terminated[:] = False
-    learner.memory.columns.terminated[::50] = True
+    learner = test_native.filled(NativeLearner(Layout(40), 35, settings, 0), 500)
+    learner.memory.columns["terminated"][:] = False
+    learner.memory.columns["terminated"][::50] = True
     with torch.no_grad():
         learner.actor.layers[-1].bias[0] = 50.0  # one dimension of 35 always at its bound
     recorder = Recorder(tmp_path / "updates.jsonl", settings, 0)
@@ -231,9 +231,9 @@ def test_bars_are_a_tenth_wide_and_what_is_no_number_is_in_none():
 
 def test_ages_count_back_from_the_newest_row_also_after_the_ring_has_wrapped(tmp_path):
     settings = Config(env="none", hidden=(8,), batch_size=40, buffer_size=10)
-    learner = test_native.filled(Learner(3, 2, settings, 0), 13)  # places 0, 1, 2 hold rows 10, 11, 12
+    learner = test_native.filled(Learner(Layout(3), 2, settings, 0), 13)  # places 0, 1, 2 hold rows 10, 11, 12
     recorder = Recorder(tmp_path / "updates.jsonl", settings, 0)
-    rows, _ = learner.draw(np.random.default_rng(0), np.random.default_rng(1))
+    rows, *_ = learner.draw(np.random.default_rng(0), np.random.default_rng(1))
     recorder.learn(learner, 1, np.random.default_rng(0), np.random.default_rng(1), "torch")
     recorder.close()
     ages = np.array([2, 1, 0, 9, 8, 7, 6, 5, 4, 3])[rows]
@@ -252,7 +252,9 @@ class Clock:
 def recorded_steps(tmp_path, cost, tick, last, **settings):
     """At which steps the updates were recorded, if each step takes `tick` and each recorded update `cost`."""
     clock = Clock()
-    learner = test_native.filled(NativeLearner(3, 2, Config(env="none", hidden=(4,), batch_size=4, **settings), 0))
+    learner = test_native.filled(
+        NativeLearner(Layout(3), 2, Config(env="none", hidden=(4,), batch_size=4, **settings), 0)
+    )
     recorder = Recorder(tmp_path / "updates.jsonl", learner.config, 0, clock)
     update, found, spent = learner.update, [], 0.0
 
@@ -424,7 +426,7 @@ def test_threads_are_as_many_as_before_after_a_recorded_update(tmp_path):
     torch.set_num_threads(2)
     settings = Config(env="none", hidden=(8,), batch_size=4, buffer_size=300)
     recorder = Recorder(tmp_path / "updates.jsonl", settings, 0)
-    learner = test_native.filled(Learner(3, 2, settings, 0))
+    learner = test_native.filled(Learner(Layout(3), 2, settings, 0))
     seen = []
     update = learner.update
     learner.update = lambda *given: (seen.append(torch.get_num_threads()), update(*given))[1]
@@ -495,7 +497,7 @@ def test_networks_that_cannot_fit_are_refused_before_any_of_them_is_made(monkeyp
     monkeypatch.setitem(making.ENGINES, "torch", never)
     for engine in ENGINES:
         with pytest.raises(td3.ConfigError) as refusal:
-            make_learner(engine, Config(env="none", hidden=(65_536, 65_536)), 3, 1)
+            make_learner(engine, Config(env="none", hidden=(65_536, 65_536)), Layout(3), 1)
         assert str(refusal.value).startswith("hidden and batch_size must be smaller here: layers of 65536,65536 and ")
         assert str(refusal.value).count(". ") == 0 and "has room for" in str(refusal.value)
 
@@ -503,11 +505,11 @@ def test_networks_that_cannot_fit_are_refused_before_any_of_them_is_made(monkeyp
 def test_the_bytes_of_six_networks_are_counted():
     settings = Config(env="none", hidden=(4, 5), batch_size=10, record_updates=False)
     actor, critic = 3 * 4 + 4 + 4 * 5 + 5 + 5 * 2 + 2, 5 * 4 + 4 + 4 * 5 + 5 + 5 + 1
-    learner = Learner(3, 2, settings, 0)
+    learner = Learner(Layout(3), 2, settings, 0)
     assert sum(one.numel() for one in learner.actor.parameters()) == actor
     assert sum(one.numel() for one in learner.critics.parameters()) == 2 * critic
-    assert bytes_of_networks("torch", settings, 3, 2) == 4 * (5 * (actor + 2 * critic) + 7 * 10 * 9)
-    assert bytes_of_networks("native", settings, 3, 2) == 4 * (7 * (actor + 2 * critic) + 7 * 10 * 9)
-    assert bytes_of_networks("native", Config(env="none", hidden=(4, 5), batch_size=10), 3, 2) == 4 * (
+    assert bytes_of_networks("torch", settings, Layout(3), 2) == 4 * (5 * (actor + 2 * critic) + 7 * 10 * 9)
+    assert bytes_of_networks("native", settings, Layout(3), 2) == 4 * (7 * (actor + 2 * critic) + 7 * 10 * 9)
+    assert bytes_of_networks("native", Config(env="none", hidden=(4, 5), batch_size=10), Layout(3), 2) == 4 * (
         10 * (actor + 2 * critic) + 7 * 10 * 9
     )

@@ -83,7 +83,7 @@ def ended(run):
     networks, optimizers, playing = (chosen.arrays(one) for one in ("networks", "optimizers", "playing"))
     name = str(state["config"]["env"]).rpartition(":")[2]
     session = Session.of(run, {"Wandering": Wandering, "Clockwork": Clockwork}.get(name))
-    memory = [column[: len(session.learner.memory)].tobytes() for column in session.learner.memory.columns]
+    memory = [column[: len(session.learner.memory)].tobytes() for column in session.learner.memory.columns.values()]
     session.close()
     arrays = {name: one.tobytes() for part in (networks, optimizers, playing) for name, one in part.items()}
     metrics = [

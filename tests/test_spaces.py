@@ -167,11 +167,14 @@ def test_an_observation_is_copied_because_environments_reuse_their_arrays():
 
 
 def test_images_constants_and_tiny_ranges_are_noted():
-    image = ObservationMap(Box(0, 255, (64, 64, 3), np.uint8))
+    image = ObservationMap(Box(0, 1, (64, 64, 3), np.float32))
     notes = oddities(image, ActionMap(Box(np.float32([-1, 2]), np.float32([1, 2]))))
     assert [note.split(":")[0] for note in notes] == [
-        "observation (64, 64, 3) looks like an image",
+        "observation (64, 64, 3) float32 is read as 12288 numbers in a row",
         "The observation is 12,288 numbers long",
         "1 action dimensions have low == high",
     ]
+    stacked = ObservationMap(Box(0, 255, (4, 64, 64, 1), np.uint8))
+    (note,) = oddities(stacked, ActionMap(Box(-1, 1, (1,))))
+    assert "4 frames that the environment stacks itself" in note and "frame_stack 4" in note
     assert "narrower than 0.001" in oddities(ObservationMap(spaces.Discrete(2)), ActionMap(Box(0, 1e-4, (1,))))[0]

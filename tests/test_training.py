@@ -38,7 +38,7 @@ def bytes_of(session):
     kept = {**network_tensors(session.learner), **optimizer_tensors(session.learner)}
     tensors = {name: one.numpy().tobytes() for name, one in kept.items()}
     memory = session.learner.memory
-    return tensors, [column[: len(memory)].tobytes() for column in memory.columns]
+    return tensors, [column[: len(memory)].tobytes() for column in memory.columns.values()]
 
 
 @pytest.mark.parametrize("env", ["Pendulum-v1", "InvertedPendulum-v5"])
@@ -300,6 +300,6 @@ def test_an_interrupted_step_is_forgotten_and_episodes_begin_anew(workers):
     list(session.advance(60))
     rows = session.learner.memory.rows(0, 60)
     session.close()
-    assert (rows.observation[:, :2] == rows.next_observation[:, :2]).all()
-    assert (rows.next_observation[:, 2] == rows.observation[:, 2] + 1).all()
-    assert (rows.reward == rows.action[:, 0]).all()
+    assert (rows["observation"][:, :2] == rows["next_observation"][:, :2]).all()
+    assert (rows["next_observation"][:, 2] == rows["observation"][:, 2] + 1).all()
+    assert (rows["reward"] == rows["action"][:, 0]).all()

@@ -10,14 +10,14 @@ import torch
 
 from td3.config import Config
 from td3.learner import Learner
-from td3.types import Batch
+from td3.types import Batch, Layout
 
 LR = 1e-3
 
 
 def tiny(**settings):
     config = Config(env="X-v0", hidden=(1,), buffer_size=8, actor_lr=LR, critic_lr=LR, **settings)
-    learner = Learner(1, 1, config, 0)
+    learner = Learner(Layout(1), 1, config, 0)
     put_actor(learner.actor, 0.5)
     put_actor(learner.actor_target, 0.25)
     put_critics(learner.critics, slopes=(1.0, 2.0), shifts=(0.0, -3.0))
@@ -40,11 +40,11 @@ def put_critics(critics, slopes, shifts):
     last.bias.copy_(torch.tensor(shifts).reshape(2, 1, 1))
 
 
-def batch(s=(0.0,), a=(0.0,), r=(0.0,), s2=(0.0,), terminated=(0.0,)):
-    rows = max(map(len, (s, a, r, s2, terminated)))
-    s, a, r, s2, terminated = (np.broadcast_to(np.float32(one), rows).copy() for one in (s, a, r, s2, terminated))
-    column = lambda one: torch.from_numpy(one)[:, None]
-    return Batch(column(s), column(a), torch.from_numpy(r), column(s2), torch.from_numpy(terminated))
+def batch(s=(0.0,), a=(0.0,), r=(0.0,), s2=(0.0,), terminated=(0.0,), discount=(0.99,)):
+    columns = (s, a, r, s2, terminated, discount)
+    rows = max(map(len, columns))
+    s, a, r, s2, terminated, discount = (torch.from_numpy(np.broadcast_to(np.float32(x), rows).copy()) for x in columns)
+    return Batch(s[:, None], a[:, None], r, s2[:, None], terminated, discount)
 
 
 def no_noise(rows=1):

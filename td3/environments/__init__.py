@@ -1,8 +1,8 @@
-"""Gymnasium's only door: ids and callables come in, checked float32 rows in fixed units go out.
+"""Gymnasium's only door: ids and callables come in, checked rows in fixed units go out.
 
-Right of here every observation is a float32 vector and every action lies in [−1, 1]; nobody else knows
-about spaces, bounds, autoreset modes or processes. Whatever an environment does wrong ends here, in one
-`EnvironmentFailure` that names the environment, its step and the field.
+Right of here every observation is a row of float32 numbers, or of bytes where there are images, and every action lies
+in [−1, 1]; nobody else knows about spaces, bounds, autoreset modes or processes. Whatever an environment does wrong
+ends here, in one `EnvironmentFailure` that names the environment, its step and the field.
 """
 
 import contextlib
@@ -19,6 +19,7 @@ if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get(
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     os.environ.setdefault("SDL_AUDIODRIVER", "dummy")
 
+from td3.environments.images import View
 from td3.environments.making import check_apart, environments_of, make_drawable, make_worlds
 from td3.environments.spaces import ActionMap, ObservationMap
 from td3.environments.worlds import Worlds
@@ -26,6 +27,7 @@ from td3.environments.worlds import Worlds
 __all__ = [
     "ActionMap",
     "ObservationMap",
+    "View",
     "Worlds",
     "check_apart",
     "environments_of",

@@ -5,17 +5,19 @@ import importlib
 import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import gymnasium
 from gymnasium.vector import VectorEnv
 
 from td3.config import env_name
+from td3.environments.images import View
 from td3.environments.vector import VectorWorlds
 from td3.environments.workers import WorkerWorlds
 from td3.environments.worlds import LocalWorlds, Worlds, told
 from td3.errors import ConfigError, SpaceError, TD3Error, did_you_mean
 
+PLAIN = View()  # as the environment shows itself
 SPACES = ("observation_space", "action_space")
 Made = gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]
 
@@ -26,12 +28,15 @@ def make_worlds(
     workers: int = 0,
     timeout: float = 30.0,
     role: str = "Environment",
+    view: View = PLAIN,
 ) -> Worlds:
     """`num_envs` environments behind one door; a callable may also make a whole `VectorEnv` at once."""
     name = env_name(env)
     make = maker(env)
+    if view.pixels:
+        make = drawing(name, make, view.pixels)
     if workers:
-        return WorkerWorlds(name, make, num_envs, workers, timeout)
+        return WorkerWorlds(name, make, num_envs, workers, timeout, view)
     first = made(name, make)
     try:
         if isinstance(first, VectorEnv):
@@ -40,32 +45,50 @@ def make_worlds(
                     f"num_envs must be left alone or {first.num_envs}, the size of the vector environment that "
                     f"{name} makes; got {num_envs}."
                 )
+            if view.asked_for:
+                raise ConfigError(
+                    f"{' and '.join(view.asked_for)} must be left alone here: {name} makes a vector environment, which "
+                    "is taken as it is; wrap its single environments instead."
+                )
             return VectorWorlds(name, first, timeout)
-        return local_worlds(name, [first, *(_single(name, make) for _ in range(num_envs - 1))], role=role)
+        others = [_single(name, make) for _ in range(num_envs - 1)]
+        return local_worlds(name, [first, *others], view=view, role=role)
     except TD3Error:
         first.close()
         raise
 
 
-def make_drawable(env: str | Callable[..., Any], others: Sequence[Any], size: int) -> LocalWorlds:
+def make_drawable(env: str | Callable[..., Any], others: Sequence[Any], size: int, view: View = PLAIN) -> LocalWorlds:
     """One environment more that draws what it shows, as arrays and if it can be told so about `size` pixels wide.
 
     A callable that takes no `render_mode` cannot be asked for one; that, and all else, is a ConfigError here.
     """
-    name, make = env_name(env), maker(env)
-    if not takes(make, "render_mode"):
-        raise ConfigError(f"env {name!r} takes no render_mode: it cannot be drawn.")
-    drawing: Callable[..., Any] = partial(cast(Callable[..., Any], make), render_mode="rgb_array")
-    try:
-        by_name = isinstance(make, partial) and make.func is gymnasium.make
-        one = _single(name, partial(drawing, width=size, height=size) if by_name else drawing)
-    except ConfigError:  # those that know no width and height
-        one = _single(name, drawing)
-    if one.render_mode != "rgb_array":
-        raise ConfigError(f"env {name!r} does not draw arrays.")
+    name = env_name(env)
+    one = _single(name, drawing(name, maker(env), view.pixels or size))
     check_apart(name, [one, *others])
+    return local_worlds(name, [one], view=view, role="Filmed environment")
+
+
+def drawing(name: str, make: Callable[..., Any], size: int) -> Callable[[], Any]:
+    """The same callable for an environment that draws arrays, so large if it can be told so, and plainly."""
+    by_name = isinstance(make, partial) and make.func is gymnasium.make
+    return partial(_made_to_draw, name, make, size if by_name else 0)
+
+
+def _made_to_draw(name: str, make: Callable[..., Any], size: int) -> Made:
+    if takes(make, "render_mode"):
+        make = partial(make, render_mode="rgb_array")
+    try:
+        one = made(name, partial(make, width=size, height=size) if size else make)
+    except ConfigError:  # those that know no width and height
+        one = made(name, make)
+    if isinstance(one, VectorEnv):
+        return one  # for others to refuse
+    if one.render_mode != "rgb_array":
+        one.close()
+        raise ConfigError(f"env {name!r} cannot be drawn: it takes no render_mode, or draws no arrays.")
     draw_plainly(one)
-    return local_worlds(name, [one], role="Filmed environment")
+    return one
 
 
 def draw_plainly(env: gymnasium.Env[Any, Any]) -> None:
@@ -86,19 +109,24 @@ def takes(make: Callable[..., Any], name: str) -> bool:
     return any(one.kind is one.VAR_KEYWORD or (one.name == name and one.kind in by_name) for one in known)
 
 
-def make_local(name: str, make: Callable[[], Any], first: int, count: int) -> LocalWorlds:
+def make_local(name: str, make: Callable[[], Any], first: int, count: int, view: View) -> LocalWorlds:
     """The share of the environments that one worker process plays."""
-    return local_worlds(name, [_single(name, make) for _ in range(count)], first)
+    return local_worlds(name, [_single(name, make) for _ in range(count)], first, view)
 
 
 def local_worlds(
-    name: str, envs: list[gymnasium.Env[Any, Any]], first: int = 0, role: str = "Environment"
+    name: str,
+    envs: list[gymnasium.Env[Any, Any]],
+    first: int = 0,
+    view: View = PLAIN,
+    role: str = "Environment",
 ) -> LocalWorlds:
     check_apart(name, envs)
+    envs = [view.on(env) for env in envs]
     for env in envs[1:]:
         if (env.observation_space, env.action_space) != (envs[0].observation_space, envs[0].action_space):
             raise ConfigError(f"env {name!r} makes environments with different spaces: they cannot share one agent.")
-    return LocalWorlds(name, envs, first, role)
+    return LocalWorlds(name, envs, first, role, view.frame_stack)
 
 
 def check_apart(name: str, envs: list[Any]) -> None:

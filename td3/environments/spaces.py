@@ -1,4 +1,4 @@
-"""Spaces made plain: any observation becomes one float32 vector, any action one vector in [−1, 1]."""
+"""Spaces made plain: any observation becomes one row of numbers or bytes, any action one vector in [−1, 1]."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from gymnasium.spaces import Space
 from numpy.typing import NDArray
 
 from td3.errors import SpaceError
-from td3.types import Float32s
+from td3.types import Bytes, Float32s, Layout, Picture, Rows
 
 WIDEST_HALF_RANGE = 1e6  # wider is no bound anybody meant: exploring it would be noise and nothing else
 
@@ -87,29 +87,43 @@ def _action_bounds(space: Space[Any]) -> tuple[NDArray[np.float64], NDArray[np.f
 
 
 class ObservationMap:
-    """Any observation → float32 (n, size), its parts one after the other; checks shape, type and finiteness.
+    """Any observation → one row as its `layout` says, its parts one after the other; checks shape, type and finiteness.
 
-    This is also the seam for encoders: `parts` tells what each stretch of the vector was.
+    `frame_stack` is how many frames every image comes with, stacked in front of its own dimensions.
     """
 
-    def __init__(self, space: Space[Any]) -> None:
+    def __init__(self, space: Space[Any], frame_stack: int = 1) -> None:
         self.space = space
-        self.parts: list[Part] = list(_parts(space, "observation", lambda whole: whole))
-        self.size = sum(part.size for part in self.parts)
+        self.parts: list[Part] = list(_parts(space, "observation", lambda whole: whole, frame_stack))
+        self._images = [part for part in self.parts if part.picture]
+        self._vectors = [part for part in self.parts if not part.picture]
+        self.layout = Layout(
+            sum(part.size for part in self._vectors),
+            tuple(part.picture for part in self._images if part.picture),
+            frame_stack if self._images else 1,
+        )
+        self.size = self.layout.size
         if self.size == 0:
             raise SpaceError(f"The observation space {space} is empty: there is nothing to see.")
 
-    def flatten(self, observations: Any, rows: int) -> Float32s:
+    def flatten(self, observations: Any, rows: int) -> Rows:
         """A batch as vector environments hand it over: a leading dimension of `rows` in every part."""
-        pieces = [part.flatten(observations, rows) for part in self.parts]
-        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=1)
+        return self._flattened(observations, rows)
 
-    def flatten_one(self, observation: Any) -> Float32s:
+    def flatten_one(self, observation: Any) -> Rows:
         """One observation as `Env.step` returns it → (size,)."""
-        pieces = [part.flatten(observation, None)[0] for part in self.parts]
-        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        row: Rows = self._flattened(observation, None)[0]
+        return row
 
-    def rows(self, observation: Any) -> tuple[Float32s, bool]:
+    def _flattened(self, observation: Any, rows: int | None) -> Rows:
+        pieces = [part.flatten(observation, rows) for part in self._vectors]
+        if not self._images:
+            return pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=1)
+        frames = np.concatenate([part.frames(observation, rows) for part in self._images], axis=2)
+        vectors = np.concatenate([np.empty((len(frames), 0), np.float32), *pieces], axis=1)
+        return self.layout.joined(frames, vectors)
+
+    def rows(self, observation: Any) -> tuple[Rows, bool]:
         """One observation or a batch of them → (n, size), and whether it was a batch."""
         part = self.parts[0]
         first = part.found(observation)
@@ -119,25 +133,49 @@ class ObservationMap:
 
 
 class Part:
-    """One leaf of an observation space: where it is found, and how it becomes a stretch of the vector."""
+    """One leaf of an observation space: where it is found, and how it becomes a stretch of the row."""
 
     def __init__(
-        self, name: str, take: Callable[[Any], Any], space: Space[Any], categories: int | None, start: int
+        self,
+        name: str,
+        take: Callable[[Any], Any],
+        space: Space[Any],
+        categories: int | None = None,
+        start: int = 0,
+        frame_stack: int = 1,
     ) -> None:
         self.name, self.take, self.space = name, take, space
         self.shape = space.shape or ()
         self.dtype = np.dtype(space.dtype)
         self.categories, self.start = categories, start  # of a Discrete; None for arrays
         self.size = categories if categories is not None else int(np.prod(self.shape))
+        self.stack = frame_stack
+        self.picture: Picture | None = None
+        if is_image(space, stacked=frame_stack > 1):
+            # What the environment itself has stacked counts as channels.
+            self._inner = self.shape[1:] if frame_stack > 1 else self.shape
+            self._order, (frames, height, width, channels) = arrangement(self._inner)
+            self.picture = Picture(name, frames * channels, height, width)
 
-    def flatten(self, observation: Any, rows: int | None) -> Float32s:
-        """(n, size); `rows` is None for a single observation."""
+    def frames(self, observation: Any, rows: int | None) -> Bytes:
+        """(n, stack, bytes of one frame), channel by channel."""
+        value = self._checked(observation, rows)
+        assert self.picture is not None
+        inner = value.reshape(1 if rows is None else rows, self.stack, *self._inner)
+        return inner.transpose(0, 1, *(2 + axis for axis in self._order)).reshape(*inner.shape[:2], self.picture.size)
+
+    def _checked(self, observation: Any, rows: int | None) -> NDArray[Any]:
         value = self.found(observation)
         expected = self.shape if rows is None else (rows, *self.shape)
         if value.shape != expected:
             raise BadValue(f"{self.name} has shape {value.shape}, not {expected}")
         if value.dtype != self.dtype and not np.can_cast(value.dtype, self.dtype, "same_kind"):
             raise BadValue(f"{self.name} has dtype {value.dtype}, not {self.dtype}")
+        return value
+
+    def flatten(self, observation: Any, rows: int | None) -> Float32s:
+        """(n, size); `rows` is None for a single observation."""
+        value = self._checked(observation, rows)
         if self.categories is not None:
             return self._one_hot(value.reshape(-1))
         shape = (1 if rows is None else rows, self.size)
@@ -171,16 +209,42 @@ class Part:
         return rows
 
 
-def _parts(space: Space[Any], name: str, take: Callable[[Any], Any]) -> Iterator[Part]:
+SMALLEST_SIDE = 8  # pixels: what is smaller is a table of numbers
+
+
+def is_image(space: Space[Any], stacked: bool = False) -> bool:
+    """Bytes with a height and a width: (H, W), (H, W, C) or (C, H, W), or frames of those in front."""
+    if not isinstance(space, spaces.Box) or space.dtype != np.uint8:
+        return False
+    shape = space.shape[1:] if stacked else space.shape
+    return len(shape) in (2, 3, 4) and min(arrangement(shape)[1][1:3]) >= SMALLEST_SIDE
+
+
+def arrangement(shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, int, int, int]]:
+    """The order of an image's axes that puts height and width last, and (frames, height, width, channels).
+
+    The channels are the first or the last of three axes, whichever is shorter; the last, where they are alike.
+    """
+    if len(shape) == 2:
+        return (0, 1), (1, *shape, 1)
+    if len(shape) == 3:
+        if shape[0] < shape[2]:
+            return (0, 1, 2), (1, *shape[1:], shape[0])
+        return (2, 0, 1), (1, *shape)
+    order, (_, height, width, channels) = arrangement(shape[1:])
+    return (0, *(1 + axis for axis in order)), (shape[0], height, width, channels)
+
+
+def _parts(space: Space[Any], name: str, take: Callable[[Any], Any], frame_stack: int) -> Iterator[Part]:
     """The leaves of a space, in its own order; a MultiDiscrete is one Discrete per entry."""
     if isinstance(space, spaces.Dict):
         for key, inner in space.spaces.items():
             if not isinstance(key, str | int):
                 raise SpaceError(f"{name} has the key {key!r}; TD3 reads Dicts whose keys are text or whole numbers.")
-            yield from _parts(inner, f"{name}[{key!r}]", _then(take, itemgetter(key)))
+            yield from _parts(inner, f"{name}[{key!r}]", _then(take, itemgetter(key)), frame_stack)
     elif isinstance(space, spaces.Tuple):
         for place, inner in enumerate(space.spaces):
-            yield from _parts(inner, f"{name}[{place}]", _then(take, itemgetter(place)))
+            yield from _parts(inner, f"{name}[{place}]", _then(take, itemgetter(place)), frame_stack)
     elif isinstance(space, spaces.Discrete):
         yield Part(name, take, space, int(space.n), int(space.start))
     elif isinstance(space, spaces.MultiDiscrete):
@@ -190,7 +254,8 @@ def _parts(space: Space[Any], name: str, take: Callable[[Any], Any]) -> Iterator
             pick = _then(_then(take, np.asarray), itemgetter((..., *where)))
             yield Part(f"{name}{list(where)}", pick, entry, int(entry.n), int(entry.start))
     elif isinstance(space, spaces.Box | spaces.MultiBinary) and _is_numeric(space):
-        yield Part(name, take, space, None, 0)
+        stack = frame_stack if is_image(space, stacked=frame_stack > 1) else 1
+        yield Part(name, take, space, frame_stack=stack)
     else:
         raise SpaceError(
             f"{name} is a {type(space).__name__}, which TD3 cannot read: {space}. "
@@ -218,10 +283,17 @@ def oddities(observation: ObservationMap, action: ActionMap) -> list[str]:
     """What a user may not have meant, one sentence each."""
     notes: list[str] = []
     for part in observation.parts:
-        if part.dtype == np.uint8 and len(part.shape) in (2, 3) and min(part.shape[:2]) > 7:
-            notes += [f"{part.name} {part.shape} looks like an image: it is flattened into {part.size} numbers."]
-    if observation.size > 10_000:
-        notes.append(f"The observation is {observation.size:,} numbers long: the memory will be large.")
+        if part.picture is None and len(part.shape) == 3 and part.size >= 3 * SMALLEST_SIDE**2:
+            notes += [
+                f"{part.name} {part.shape} {part.dtype} is read as {part.size} numbers in a row: an image is uint8."
+            ]
+        if part.picture and len(part.shape) == 4 and observation.layout.stack == 1:
+            notes += [
+                f"{part.name} {part.shape} seems to be {part.shape[0]} frames that the environment stacks itself: with "
+                f"single frames and frame_stack {part.shape[0]}, each would be remembered once."
+            ]
+    if observation.layout.numbers > 10_000:
+        notes.append(f"The observation is {observation.layout.numbers:,} numbers long: the memory will be large.")
     if action.constants:
         notes.append(f"{action.constants} action dimensions have low == high: they are constants, not choices.")
     if (np.diff(np.stack(action.bounds), axis=0) < 1e-3).any() and not action.constants:

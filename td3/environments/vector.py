@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from td3.environments.spaces import ActionMap, BadValue, ObservationMap
 from td3.environments.worlds import check_flag, check_reward, told, unpack
 from td3.errors import EnvironmentFailure, SpaceError
-from td3.types import Bools, Episode, Float32s, Tick
+from td3.types import Bools, Episode, Float32s, Rows, Tick
 
 
 class VectorWorlds:
@@ -35,7 +35,7 @@ class VectorWorlds:
             inner.step_wait = _waiting(inner.step_wait, timeout)
             inner.reset_wait = _waiting(inner.reset_wait, timeout)
 
-    def reset(self, seeds: Sequence[int]) -> Float32s:
+    def reset(self, seeds: Sequence[int]) -> Rows:
         self._only_reset[:] = False
         return self._rows(self._call("reset", lambda: self._reset(seed=list(seeds)))[0])
 
@@ -67,9 +67,9 @@ class VectorWorlds:
     def restore(
         self,
         episodes: Sequence[Episode],  # noqa: ARG002
-        observations: Float32s,  # noqa: ARG002
+        observations: Rows,  # noqa: ARG002
         seeds: Sequence[int],
-    ) -> tuple[Float32s, list[str]]:
+    ) -> tuple[Rows, list[str]]:
         why = "cannot be brought back: it is part of a ready-made vector environment."
         return self.reset(seeds), [f"Environment {row} {why}" for row in range(self.num_envs)]
 
@@ -84,7 +84,7 @@ class VectorWorlds:
         unpack(answer)
         return answer
 
-    def _with_final(self, seen: Float32s, info: dict[str, Any], ended: Bools) -> Float32s:
+    def _with_final(self, seen: Rows, info: dict[str, Any], ended: Bools) -> Rows:
         """The observations with those of ended rows replaced by where their last action led."""
         if "final_obs" not in info:
             raise EnvironmentFailure(
@@ -100,7 +100,7 @@ class VectorWorlds:
                 raise EnvironmentFailure(f"{self._who(row)}: final_obs: {problem}.") from None
         return result
 
-    def _rows(self, observation: Any) -> Float32s:
+    def _rows(self, observation: Any) -> Rows:
         try:
             return self.observation.flatten(observation, self.num_envs)
         except BadValue as problem:

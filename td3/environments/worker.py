@@ -30,10 +30,10 @@ def main(descriptor: int, parent: int, tied: int) -> None:
 
 
 def serve(connection: "Connection[Any, Any]") -> None:
-    path, name, first, count = connection.recv()
+    path, name, first, count, view = connection.recv()
     sys.path[:] = path  # the user's modules are found where the parent found them
     try:
-        worlds = make_local(name, cloudpickle.loads(connection.recv_bytes()), first, count)
+        worlds = make_local(name, cloudpickle.loads(connection.recv_bytes()), first, count, view)
         connection.send(("done", (worlds.observation.space, worlds.envs[0].action_space)))
         while True:
             call, arguments = connection.recv()

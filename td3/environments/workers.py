@@ -19,16 +19,19 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
+from td3.environments.images import View
 from td3.environments.spaces import ActionMap, ObservationMap
 from td3.environments.worlds import patience, told
 from td3.errors import ConfigError, EnvironmentFailure, TD3Error
-from td3.types import Episode, Float32s, Tick
+from td3.types import Episode, Float32s, Rows, Tick
 
 START_TIMEOUT = 120.0  # importing a simulator on a busy machine is slow, and happens once
 
 
 class WorkerWorlds:
-    def __init__(self, name: str, make: Callable[[], Any], num_envs: int, workers: int, timeout: float) -> None:
+    def __init__(
+        self, name: str, make: Callable[[], Any], num_envs: int, workers: int, timeout: float, view: View
+    ) -> None:
         self.name, self.num_envs, self.timeout = name, num_envs, timeout
         shares = np.array_split(np.arange(num_envs), workers)
         self._shares = [slice(int(share[0]), int(share[-1]) + 1) for share in shares]
@@ -40,15 +43,15 @@ class WorkerWorlds:
         try:
             by_value = pickled(name, make)
             for share in self._shares:
-                self._workers.append(_Worker(name, by_value, share.start, share.stop - share.start))
+                self._workers.append(_Worker(name, by_value, share.start, share.stop - share.start, view))
             spaces = self._answers("start", max(timeout, START_TIMEOUT))[0]
-            self.observation: ObservationMap = ObservationMap(spaces[0])
+            self.observation: ObservationMap = ObservationMap(spaces[0], view.frame_stack)
             self.action: ActionMap = ActionMap(spaces[1])
         except BaseException:
             self.close()
             raise
 
-    def reset(self, seeds: Sequence[int]) -> Float32s:
+    def reset(self, seeds: Sequence[int]) -> Rows:
         self._ask("reset", [(list(seeds[share]),) for share in self._shares])
         return np.concatenate(self._answers("reset", self.timeout))
 
@@ -62,9 +65,7 @@ class WorkerWorlds:
         self._ask("capture", [()] * len(self._workers))
         return [episode for share in self._answers("capture", self.timeout) for episode in share]
 
-    def restore(
-        self, episodes: Sequence[Episode], observations: Float32s, seeds: Sequence[int]
-    ) -> tuple[Float32s, list[str]]:
+    def restore(self, episodes: Sequence[Episode], observations: Rows, seeds: Sequence[int]) -> tuple[Rows, list[str]]:
         self._ask("restore", [(episodes[share], observations[share], seeds[share]) for share in self._shares])
         # Playing a whole episode again takes as long as its steps do, and each of them has the usual time.
         longest = max((len(episode.actions) for episode in episodes), default=0)
@@ -132,7 +133,7 @@ def pickled(name: str, make: Callable[[], Any]) -> bytes:
 class _Worker:
     """One child process and the socket to it."""
 
-    def __init__(self, name: str, make: bytes, first: int, count: int) -> None:
+    def __init__(self, name: str, make: bytes, first: int, count: int, view: View) -> None:
         self.first, self.count = first, count
         # The kernel's notice of a parent's end is about the thread that started the child: only the main
         # thread is sure to live as long as the run.
@@ -149,7 +150,7 @@ class _Worker:
             )
         self.connection: Connection[Any, Any] = Connection(ours.detach())
         with contextlib.suppress(OSError):  # one that is dead already is reported when its answer is awaited
-            self.connection.send((sys.path, name, first, count))
+            self.connection.send((sys.path, name, first, count, view))
             self.connection.send_bytes(make)
 
     def ended(self) -> str:

@@ -13,26 +13,24 @@ import numpy as np
 from td3 import seeding
 from td3.environments.spaces import ActionMap, BadValue, ObservationMap
 from td3.errors import EnvironmentFailure
-from td3.types import Episode, Float32s, Tick
+from td3.types import Episode, Float32s, Rows, Tick
 
 LARGEST = float(np.finfo(np.float32).max)
 LONGEST_TAPE = 100_000  # actions of one episode that are remembered, to play it again
 
 
 class Worlds(Protocol):
-    """n environments; actions in [−1, 1] go in, checked float32 rows come out."""
+    """n environments; actions in [−1, 1] go in, checked rows of observations come out."""
 
     name: str
     num_envs: int
     observation: ObservationMap
     action: ActionMap
 
-    def reset(self, seeds: Sequence[int]) -> Float32s: ...
+    def reset(self, seeds: Sequence[int]) -> Rows: ...
     def step(self, actions: Float32s) -> Tick: ...
     def capture(self) -> list[Episode]: ...
-    def restore(
-        self, episodes: Sequence[Episode], observations: Float32s, seeds: Sequence[int]
-    ) -> tuple[Float32s, list[str]]:
+    def restore(self, episodes: Sequence[Episode], observations: Rows, seeds: Sequence[int]) -> tuple[Rows, list[str]]:
         """Brings every episode back, or begins another from its seed; what is seen now, and why it failed or ''."""
 
     def close(self) -> None: ...
@@ -42,29 +40,34 @@ class LocalWorlds:
     """Single environments stepped one after the other in this process; an ended one is reset at once."""
 
     def __init__(
-        self, name: str, envs: Sequence[gymnasium.Env[Any, Any]], first: int = 0, role: str = "Environment"
+        self,
+        name: str,
+        envs: Sequence[gymnasium.Env[Any, Any]],
+        first: int = 0,
+        role: str = "Environment",
+        frame_stack: int = 1,
     ) -> None:
         self.name, self.envs, self.role = name, envs, role
         self.first = first  # the number of envs[0] in the whole run
         self.num_envs = len(envs)
-        self.observation = ObservationMap(envs[0].observation_space)
+        self.observation = ObservationMap(envs[0].observation_space, frame_stack)
         self.action = ActionMap(envs[0].action_space)
         self._steps = [0] * self.num_envs
         self._starts: list[dict[str, Any] | None] = [None] * self.num_envs  # how each episode began
         self._tapes: list[list[Float32s]] = [[] for _ in envs]  # and what was done in it since
 
-    def reset(self, seeds: Sequence[int]) -> Float32s:
+    def reset(self, seeds: Sequence[int]) -> Rows:
         return np.stack([self._reset(place, seed) for place, seed in enumerate(seeds)])
 
     def step(self, actions: Float32s) -> Tick:
-        n, size = self.num_envs, self.observation.size
+        n, layout = self.num_envs, self.observation.layout
         tick = Tick(
-            next_observation=np.empty((n, size), np.float32),
+            next_observation=np.empty((n, layout.size), layout.dtype),
             reward=np.empty(n, np.float32),
             terminated=np.empty(n, np.bool_),
             truncated=np.empty(n, np.bool_),
             valid=np.ones(n, np.bool_),
-            observation=np.empty((n, size), np.float32),
+            observation=np.empty((n, layout.size), layout.dtype),
         )
         executed = self.action.to_env(actions)
         for place, env in enumerate(self.envs):
@@ -89,9 +92,7 @@ class LocalWorlds:
             for start, env, tape in zip(self._starts, self.envs, self._tapes, strict=True)
         ]
 
-    def restore(
-        self, episodes: Sequence[Episode], observations: Float32s, seeds: Sequence[int]
-    ) -> tuple[Float32s, list[str]]:
+    def restore(self, episodes: Sequence[Episode], observations: Rows, seeds: Sequence[int]) -> tuple[Rows, list[str]]:
         seen, failures = observations.copy(), [""] * self.num_envs
         for place, (episode, expected) in enumerate(zip(episodes, observations, strict=True)):
             try:
@@ -101,7 +102,7 @@ class LocalWorlds:
                 seen[place] = self._reset(place, seeds[place])
         return seen, failures
 
-    def _replay(self, place: int, episode: Episode, expected: Float32s) -> None:
+    def _replay(self, place: int, episode: Episode, expected: Rows) -> None:
         """The same beginning, the same actions; then what is seen must be what was seen, to the bit."""
         env, start = self.envs[place], episode.start
         if start is None:
@@ -133,7 +134,7 @@ class LocalWorlds:
             self._starts[place] = None
             tape.clear()
 
-    def _reset(self, place: int, seed: int | None) -> Float32s:
+    def _reset(self, place: int, seed: int | None) -> Rows:
         before = _random_state(self.envs[place])
         self._starts[place] = {"seed": seed} if seed is not None else {"random": before}
         self._tapes[place] = []

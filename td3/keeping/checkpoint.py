@@ -26,8 +26,7 @@ import safetensors.torch
 
 from td3.errors import RunError
 from td3.keeping import disk
-from td3.replay import Memory
-from td3.types import Transitions
+from td3.replay import AnyMemory
 
 FORMAT = 1
 NAME = re.compile(r"(\d{9,})-([0-9a-f]{16})")
@@ -106,22 +105,22 @@ class Checkpoint:
         """NumPy arrays of what was being played."""
         return self._load(self._read(f"{group}.safetensors", LARGEST_TENSORS), safetensors.numpy.load, group)
 
-    def fill(self, memory: Memory) -> None:
+    def fill(self, memory: AnyMemory, state: Mapping[str, Any]) -> None:
         """The memory as it was, from its segments; every hash is checked before a row is believed."""
         segments = self.manifest.segments
-        end = self.step
+        end = int(state.get("remembered", self.step))  # rows; frames are more than steps
+        first = segments[0].first if segments else 0
         for segment in segments:
-            arrays = self._load(self._segment(segment), safetensors.numpy.load, segment.name)
-            rows = Transitions(*(arrays.get(name) for name in Transitions._fields))  # type: ignore[arg-type]
-            for column, values in zip(memory.columns, rows, strict=True):
-                expected = (segment.end - segment.first, *column.shape[1:])
+            rows = self._load(self._segment(segment), safetensors.numpy.load, segment.name)
+            for name, column in memory.columns.items():
+                values, expected = rows.get(name), (segment.end - segment.first, *column.shape[1:])
                 if values is None or values.shape != expected or values.dtype != column.dtype:
                     raise RunError(f"{segment.name} does not hold rows of this run's memory.")
             if memory.written not in (0, segment.first):
                 raise RunError(f"{segment.name} does not follow on the rows before it.")
             memory.written = segment.first
-            memory.add(rows)
-        if memory.written != end or len(memory) < min(end, memory.capacity):
+            memory.put(rows)
+        if memory.written != end or first > memory.oldest:
             raise RunError(f"The memory's segments end at row {memory.written:,}, the checkpoint at {end:,}.")
 
     def check(self) -> None:
@@ -219,7 +218,7 @@ class Keeper:
         found, _ = find(self.run)
         self.distrusted = {one.path for one in found if one.step >= chosen.step and one.path != chosen.path}
 
-    def publish(self, snapshot: Snapshot, memory: Memory, record: File) -> Checkpoint:
+    def publish(self, snapshot: Snapshot, memory: AnyMemory, record: File) -> Checkpoint:
         folder = self.run / "checkpoints"
         fresh = folder / f".tmp-{uuid.uuid4().hex}"
         try:
@@ -267,17 +266,17 @@ class Keeper:
             "playing.safetensors": safetensors.numpy.save(dict(playing)),
         }
 
-    def _living(self, memory: Memory) -> list[Segment]:
+    def _living(self, memory: AnyMemory) -> list[Segment]:
         """Segments that still hold rows the ring has not overwritten."""
         return [one for one in self.segments if one.end > memory.oldest]
 
-    def _new_rows(self, memory: Memory) -> list[Segment]:
+    def _new_rows(self, memory: AnyMemory) -> list[Segment]:
         """What the memory has learned since the last checkpoint, as one new file: its cost is what is new."""
         first = max(memory.oldest, self.segments[-1].end if self.segments else 0)
         if first == memory.written:
             return []
         rows = memory.rows(first, memory.written)
-        data = safetensors.numpy.save(rows._asdict())
+        data = safetensors.numpy.save(rows)
         name = f"{first:09d}-{memory.written:09d}-{uuid.uuid4().hex[:8]}.safetensors"
         folder = self.run / "memory"
         disk.write(folder / f".tmp-{name}", data)

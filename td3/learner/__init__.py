@@ -5,25 +5,29 @@ performer, `native`, stands beside the page on the same parameter memory; `td3 s
 retelling, and one can go on where the other stopped.
 """
 
+from functools import partial
 from typing import Any
 
 from td3.collection import Policy
 from td3.config import Config
 from td3.errors import ConfigError
+from td3.learner.encoders import Encoder, Images
 from td3.learner.native.engine import NativeLearner, NativePolicy
 from td3.learner.native.library import Missing, kernels
-from td3.learner.networks import Actor
+from td3.learner.networks import Actor, play
+from td3.learner.reading import Normalizer
 from td3.learner.td3 import Learner
+from td3.types import Layout
 
 # Who can perform the update, by the name in `Config.engine`; `auto` takes the first that applies.
 ENGINES: dict[str, type[Learner]] = {"native": NativeLearner, "torch": Learner}
 
 
-def choose_engine(config: Config) -> tuple[str, str]:
+def choose_engine(config: Config, layout: Layout | None = None) -> tuple[str, str]:
     """The engine for this config, and a sentence if the user would want to know why it is not the fast one."""
-    if config.engine == "torch":
+    if config.engine == "torch" or (config.engine == "auto" and layout and layout.pictures):
         return "torch", ""
-    reason = why_not_native(config)
+    reason = why_not_native(config, layout)
     if reason and config.engine == "native":
         raise ConfigError(f"engine must be torch or auto here: {reason}; got 'native'.")
     if reason and config.device == "cpu" and not config.compile:
@@ -31,8 +35,10 @@ def choose_engine(config: Config) -> tuple[str, str]:
     return ("torch" if reason else "native"), ""
 
 
-def why_not_native(config: Config) -> str:
+def why_not_native(config: Config, layout: Layout | None = None) -> str:
     """Why the native engine does not apply, or nothing."""
+    if layout and layout.pictures:
+        return "the native engine reads vectors, not images"
     if config.device != "cpu":
         return f"the native engine runs on the cpu, not on {config.device}"
     if config.compile:
@@ -61,9 +67,11 @@ def switched(learner: Learner, engine: str) -> Learner:
     return other
 
 
-def policy_of(actor: Actor, config: Config) -> Policy:
-    """The actor's forward pass, by the engine the config asks for if it is here, else by the other: both act alike."""
-    return actor.play if config.engine == "torch" or why_not_native(config) else NativePolicy(actor)
+def policy_of(actor: Actor, encoder: Encoder, config: Config, normalizer: Normalizer | None = None) -> Policy:
+    """What the actor does, by the engine the config asks for if it is here, else by the other: both act alike."""
+    torch_alone = isinstance(encoder, Images) or config.engine == "torch" or why_not_native(config)
+    policy: Policy = partial(play, encoder, actor) if torch_alone else NativePolicy(actor)
+    return policy if normalizer is None else lambda observations: policy(normalizer(observations))
 
 
 __all__ = ["ENGINES", "Learner", "choose_engine", "described", "policy_of", "switched", "why_not_native"]

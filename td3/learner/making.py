@@ -13,22 +13,23 @@ from td3.config import Config
 from td3.errors import ConfigError
 from td3.learner import ENGINES, Learner
 from td3.replay.room import RESERVE, available, human
+from td3.types import Layout
 
 
-def make_learner(engine: str, config: Config, observation_size: int, action_size: int) -> Learner:
-    check_networks(engine, config, observation_size, action_size)
+def make_learner(engine: str, config: Config, layout: Layout, action_size: int) -> Learner:
+    check_networks(engine, config, layout, action_size)
     seed = int(seeding.sequence(config.seed, "weights").generate_state(1, np.uint64)[0] >> 1)
     with fitting(config):
-        learner = ENGINES[engine](observation_size, action_size, config, seed)
+        learner = ENGINES[engine](layout, action_size, config, seed)
     if config.compile:
         for network in (learner.actor, learner.actor_target, learner.critics, learner.critic_targets):
             network.compile()
     return learner
 
 
-def check_networks(engine: str, config: Config, observation_size: int, action_size: int) -> None:
+def check_networks(engine: str, config: Config, layout: Layout, action_size: int) -> None:
     """Refuses networks that cannot fit, before a page of them is touched: the system would kill, not complain."""
-    needed = bytes_of_networks(engine, config, observation_size, action_size)
+    needed = bytes_of_networks(engine, config, layout, action_size)
     room, whose = available()
     if config.device == "cpu" and room is not None and needed > room - RESERVE:
         raise ConfigError(
@@ -38,18 +39,39 @@ def check_networks(engine: str, config: Config, observation_size: int, action_si
         )
 
 
-def bytes_of_networks(engine: str, config: Config, observation_size: int, action_size: int) -> int:
+def bytes_of_networks(engine: str, config: Config, layout: Layout, action_size: int) -> int:
     """Of six networks and all that grows with them, in float32."""
 
     def parameters(inputs: int, outputs: int) -> int:
         return sum((before + 1) * after for before, after in pairwise((inputs, *config.hidden, outputs)))
 
-    learned = parameters(observation_size, action_size) + 2 * parameters(observation_size + action_size, 1)
+    features = config.encoder_features * len(layout.pictures) + layout.numbers
+    learned = parameters(features, action_size) + 2 * parameters(features + action_size, 1)
+    units = sum(config.hidden)
+    for picture in layout.pictures:
+        inputs, pixels = layout.stack * picture.channels, picture.height * picture.width
+        units += inputs * pixels
+        for outputs in config.encoder_channels:
+            pixels = -(-pixels // 4)  # each convolution halves width and height
+            learned += (9 * inputs + 1) * outputs
+            units += outputs * pixels
+            inputs = outputs
+        learned += (inputs * pixels + 1) * config.encoder_features
     copies = 4  # itself, its target, and two numbers that Adam remembers
     copies += 3 if engine == "native" else 1  # packed for the library's products; or the gradient
     copies += 3 if config.record_updates else 0  # while an update is recorded: how all but the squares were before
     # On the way back through actor and critics, each row of the batch has about seven numbers at every unit.
-    return 4 * (copies * learned + 7 * config.batch_size * sum(config.hidden))
+    return 4 * (copies * learned + 7 * config.batch_size * units)
+
+
+def check_frames(config: Config, layout: Layout, num_envs: int) -> None:
+    """Frames are remembered once, so a transition can be drawn only while those before it are held, too."""
+    least = 2 * num_envs * (layout.stack + 1)
+    if layout.pictures and config.buffer_size < least:
+        raise ConfigError(
+            f"buffer_size must be at least {least:,} for stacks of {layout.stack} frames from {num_envs} environments; "
+            f"got {config.buffer_size:,}."
+        )
 
 
 @contextlib.contextmanager

@@ -7,62 +7,52 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import skip_init
 
-from td3.types import Float32s
-
-
-class Encoder(nn.Module):
-    """From what was observed to what the layers read. Vectors are read as they are; images will not be."""
-
-    def __init__(self, observation_size: int) -> None:
-        super().__init__()
-        self.size = observation_size
-
-    def forward(self, observation: Tensor) -> Tensor:
-        return observation
+from td3.learner.encoders import Encoder
+from td3.types import Float32s, Rows
 
 
 class Actor(nn.Module):
-    """Observation → action in [−1, 1]."""
+    """What the encoder tells of an observation → action in [−1, 1]."""
 
-    def __init__(self, encoder: Encoder, action_size: int, hidden: Sequence[int]) -> None:
+    def __init__(self, features: int, action_size: int, hidden: Sequence[int]) -> None:
         super().__init__()
-        self.encoder = encoder
-        self.layers = perceptron(undrawn_linear, encoder.size, hidden, action_size)
+        self.layers = perceptron(undrawn_linear, features, hidden, action_size)
 
-    def forward(self, observation: Tensor) -> Tensor:
-        return torch.tanh(self.layers(self.encoder(observation)))
-
-    @torch.no_grad()
-    def play(self, observations: Float32s) -> Float32s:
-        """The same from array to array."""
-        device = next(self.parameters()).device
-        actions: Float32s = self(torch.from_numpy(observations).to(device)).cpu().numpy()
-        return actions
+    def forward(self, features: Tensor) -> Tensor:
+        return torch.tanh(self.layers(features))
 
 
 class Critics(nn.Module):
-    """Two critics with one architecture and weights of their own: (observation, action) → one number each."""
+    """Two critics with one architecture and weights of their own: (features, action) → one number each.
+
+    The encoder that tells those features is theirs, and the actor's to read: it learns what the critics need.
+    """
 
     def __init__(self, encoder: Encoder, action_size: int, hidden: Sequence[int]) -> None:
         super().__init__()
         self.encoder = encoder
         self.layers = perceptron(TwinLinear, encoder.size + action_size, hidden, 1)
 
-    def forward(self, observation: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, features: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
         """Both critics' values, each of shape (B,)."""
-        both = self._joined(observation, action).expand(2, -1, -1)  # (2, B, observation + action)
+        both = torch.cat([features, action], dim=-1).expand(2, -1, -1)  # (2, B, features + action)
         q1, q2 = self.layers(both).squeeze(-1).unbind(0)  # (2, B, 1) → 2 × (B,)
         return q1, q2
 
-    def first(self, observation: Tensor, action: Tensor) -> Tensor:
+    def first(self, features: Tensor, action: Tensor) -> Tensor:
         """The first critic's values alone, (B,)."""
-        x = self._joined(observation, action)
+        x = torch.cat([features, action], dim=-1)
         for layer in self.layers:
             x = layer.first(x) if isinstance(layer, TwinLinear) else layer(x)
         return x.squeeze(-1)
 
-    def _joined(self, observation: Tensor, action: Tensor) -> Tensor:
-        return torch.cat([self.encoder(observation), action], dim=-1)
+
+@torch.no_grad()
+def play(encoder: Encoder, actor: Actor, observations: Rows) -> Float32s:
+    """What the actor does, from array to array."""
+    device = next(actor.parameters()).device
+    actions: Float32s = actor(encoder(torch.from_numpy(observations).to(device))).cpu().numpy()
+    return actions
 
 
 class TwinLinear(nn.Module):
@@ -99,9 +89,9 @@ def perceptron(
 def draw_weights(network: nn.Module, generator: torch.Generator) -> None:
     """PyTorch's usual start, uniform in ±1/√inputs for weights and biases, from a stream of our own."""
     for layer in network.modules():
-        if isinstance(layer, nn.Linear | TwinLinear):
-            inputs = layer.weight.shape[-1] if isinstance(layer, nn.Linear) else layer.weight.shape[1]
+        if isinstance(layer, nn.Linear | nn.Conv2d | TwinLinear):
+            inputs = layer.weight.shape[1] if isinstance(layer, TwinLinear) else layer.weight[0].numel()
             bound = 1 / math.sqrt(inputs)
             with torch.no_grad():
                 layer.weight.uniform_(-bound, bound, generator=generator)
-                layer.bias.uniform_(-bound, bound, generator=generator)
+                layer.bias.uniform_(-bound, bound, generator=generator)  # type: ignore[union-attr]

@@ -21,7 +21,6 @@ class Retelling:
         actor: Layers,
         critics: list[Layers],
         *,
-        gamma: float,
         tau: float,
         policy_delay: int,
         target_noise: float,
@@ -32,13 +31,13 @@ class Retelling:
         self.actor, self.actor_target = copied(actor), copied(actor)
         self.critics = [copied(critic) for critic in critics]
         self.critic_targets = [copied(critic) for critic in critics]
-        self.gamma, self.tau, self.policy_delay = gamma, tau, policy_delay
+        self.tau, self.policy_delay = tau, policy_delay
         self.target_noise, self.noise_clip = target_noise, noise_clip
         self.actor_adam = HandAdam(self.actor, actor_lr)
         self.critic_adams = [HandAdam(critic, critic_lr) for critic in self.critics]
         self.count = 0
 
-    def update(self, s: Array, a: Array, r: Array, s2: Array, terminated: Array, noise: Array) -> None:
+    def update(self, s: Array, a: Array, r: Array, s2: Array, terminated: Array, discount: Array, noise: Array) -> None:
         self.count += 1
         rows = len(r)
         played = np.tanh(forward(self.actor_target, s2)[-1])
@@ -47,7 +46,7 @@ class Retelling:
         future = np.hstack([s2, a2])
         judged = [forward(target, future)[-1][:, 0] for target in self.critic_targets]
         y = np.array(
-            [r[i] + (0.0 if terminated[i] else self.gamma * min(judged[0][i], judged[1][i])) for i in range(rows)]
+            [r[i] + (0.0 if terminated[i] else discount[i] * min(judged[0][i], judged[1][i])) for i in range(rows)]
         )
 
         past = np.hstack([s, a])

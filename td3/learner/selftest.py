@@ -16,7 +16,7 @@ from td3.config import Config
 from td3.learner import ENGINES, described, why_not_native
 from td3.learner.retelling import Layers, Retelling, actor_layers, critic_layers
 from td3.learner.td3 import Learner
-from td3.types import Batch
+from td3.types import Batch, Layout
 
 UPDATES = 200
 OBSERVATIONS, ACTIONS, ROWS, HIDDEN = 7, 3, 24, (24, 20)
@@ -50,13 +50,12 @@ def selftest(updates: int = UPDATES, seed: int = 0) -> Iterator[Result]:
 
 def compare(kind: type[Learner], dtype: torch.dtype, updates: int, seed: int) -> float:
     config = CONFIG
-    learner = kind(OBSERVATIONS, ACTIONS, config, seed)
+    learner = kind(Layout(OBSERVATIONS), ACTIONS, config, seed)
     for network in (learner.actor, learner.actor_target, learner.critics, learner.critic_targets):
         network.to(dtype)
     retelling = Retelling(
         actor_layers(learner.actor),
         [critic_layers(learner.critics, which) for which in range(2)],
-        gamma=config.gamma,
         tau=config.tau,
         policy_delay=config.policy_delay,
         target_noise=config.target_noise,
@@ -69,10 +68,11 @@ def compare(kind: type[Learner], dtype: torch.dtype, updates: int, seed: int) ->
         s, s2 = chance.standard_normal((2, ROWS, OBSERVATIONS))
         a = chance.uniform(-1, 1, (ROWS, ACTIONS))
         r, terminated = chance.standard_normal(ROWS), (chance.random(ROWS) < 0.1).astype(np.float64)
+        discount = np.power(config.gamma, chance.integers(1, 4, ROWS), dtype=np.float64)  # as of one to three steps
         noise = chance.standard_normal((ROWS, ACTIONS))
-        tensors = (torch.from_numpy(column).to(dtype) for column in (s, a, r, s2, terminated))
+        tensors = (torch.from_numpy(column).to(dtype) for column in (s, a, r, s2, terminated, discount))
         learner.update(Batch(*tensors), torch.from_numpy(noise).to(dtype))
-        retelling.update(s, a, r, s2, terminated, noise)
+        retelling.update(s, a, r, s2, terminated, discount, noise)
     return max(
         difference(actor_layers(learner.actor), retelling.actor),
         difference(actor_layers(learner.actor_target), retelling.actor_target),

@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from torch import Tensor, nn
 
 from td3.errors import RunError
+from td3.learner.encoders import Encoder
 from td3.learner.networks import Actor
+from td3.learner.reading import Normalizer
 from td3.learner.td3 import Learner
 
 NETWORKS = ("actor", "actor_target", "critics", "critic_targets")
@@ -14,20 +16,28 @@ OPTIMIZERS = ("actor_optimizer", "critics_optimizer")
 
 def network_tensors(learner: Learner) -> dict[str, Tensor]:
     """'actor.layers.0.weight' → tensor; the two critics lie side by side in one tensor."""
-    return {
+    tensors = {
         f"{network}.{name}": kept(tensor)
         for network in NETWORKS
         for name, tensor in getattr(learner, network).state_dict().items()
     }
+    read_with = learner.normalizer.tensors() if learner.normalizer else {}
+    return {**tensors, **{f"normalizer.{name}": tensor for name, tensor in read_with.items()}}
 
 
 def put_networks(learner: Learner, tensors: Mapping[str, Tensor]) -> None:
     for network in NETWORKS:
         put(getattr(learner, network), tensors, network)
+    if learner.normalizer:
+        learner.normalizer.put(part_of(tensors, "normalizer"))
 
 
-def put_actor(actor: Actor, tensors: Mapping[str, Tensor]) -> None:
+def put_policy(actor: Actor, encoder: Encoder, normalizer: Normalizer | None, tensors: Mapping[str, Tensor]) -> None:
+    """What is needed to act, and no more."""
     put(actor, tensors, "actor")
+    put(encoder, tensors, "critics.encoder")
+    if normalizer:
+        normalizer.put(part_of(tensors, "normalizer"))
 
 
 def optimizer_tensors(learner: Learner) -> dict[str, Tensor]:

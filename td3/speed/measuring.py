@@ -13,10 +13,11 @@ from td3.agent import Agent
 from td3.config import Config
 from td3.environments import ActionMap, ObservationMap
 from td3.learner import policy_of, why_not_native
+from td3.learner.encoders import Vectors
 from td3.learner.making import use_threads
 from td3.learner.native import library
 from td3.learner.native.engine import NativeLearner
-from td3.learner.networks import Actor, Encoder, draw_weights
+from td3.learner.networks import Actor, draw_weights
 from td3.speed.cases import CASES, ENV, GROWTH, Case, operations
 from td3.speed.rounds import Speed, interleave
 from td3.speed.subjects import Ours, Run, Subject, subjects
@@ -141,14 +142,20 @@ def acting(rounds: int) -> dict[str, Any]:
     case = CASES["author"]
     observation = ObservationMap(gymnasium.spaces.Box(-np.inf, np.inf, (case.observations,), np.float64))
     action = ActionMap(gymnasium.spaces.Box(-1, 1, (case.actions,), np.float32))
-    actor = Actor(Encoder(case.observations), case.actions, case.hidden)
+    actor = Actor(case.observations, case.actions, case.hidden)
     draw_weights(actor, torch.Generator().manual_seed(0))
     seen = np.random.default_rng(0).standard_normal(case.observations)
     runs: dict[str, Run] = {}
     for subject in subjects():
         if isinstance(subject, Ours):
             config = Config(engine=subject.engine)
-            agent = Agent(policy_of(actor.requires_grad_(False), config), observation, action, config, 0)
+            agent = Agent(
+                policy_of(actor.requires_grad_(False), Vectors(case.observations), config),
+                observation,
+                action,
+                config,
+                0,
+            )
             runs[subject.name] = partial(repeat, agent, seen)
     return {"case": case._asdict(), "speeds": told(interleave(runs, rounds, 0.02))}
 

@@ -17,7 +17,7 @@ from td3.config import Config
 from td3.learner import ENGINES, described, why_not_native
 from td3.speed.cases import Case
 from td3.training import Session
-from td3.types import Stepped, Transitions
+from td3.types import Layout, Stepped, Transitions
 
 Run = Callable[[int], None]
 ROWS = 5_000  # remembered transitions; enough that no cache holds them all
@@ -43,7 +43,7 @@ class Ours(Subject):
         self.version = described(engine)
 
     def updates(self, case: Case, rows: int = ROWS) -> Run:
-        learner = ENGINES[self.engine](case.observations, case.actions, self._config("none", case, rows), 0)
+        learner = ENGINES[self.engine](Layout(case.observations), case.actions, self._config("none", case, rows), 0)
         learner.memory.add(some_transitions(case, rows))
         replay, smoothing = np.random.default_rng(1), np.random.default_rng(2)
 
@@ -97,7 +97,7 @@ class StableBaselines(Subject):
         model = self._model(Still(case), case, ROWS)
         model.learn(1)  # sets up what its training needs
         columns = some_transitions(case, ROWS)
-        for observation, action, reward, following, terminated in zip(*columns, strict=True):
+        for observation, action, reward, following, terminated in zip(*columns[:5], strict=True):
             model.replay_buffer.add(
                 observation[None], following[None], action[None], reward[None], terminated[None], [{}]
             )
@@ -148,7 +148,7 @@ class Still(gymnasium.Env[Any, Any]):
 
 def some_transitions(case: Case, rows: int) -> Transitions:
     chance = np.random.default_rng(0)
-    return Transitions(
+    return Transitions.in_a_row(
         chance.standard_normal((rows, case.observations), dtype=np.float32),
         chance.uniform(-1, 1, (rows, case.actions)).astype(np.float32),
         chance.standard_normal(rows, dtype=np.float32),

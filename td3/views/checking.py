@@ -3,10 +3,12 @@
 import time
 from typing import Any
 
+import numpy as np
+
 from td3 import seeding
 from td3.collection import Collector
 from td3.config import SETTINGS, Config, env_name, task_settings
-from td3.environments import make_worlds
+from td3.environments import View, make_worlds
 from td3.environments.spaces import describe_bounds, oddities
 from td3.errors import ConfigError
 from td3.replay import bytes_per_transition
@@ -17,7 +19,7 @@ STEPS = 200
 
 def check_environment(config: Config) -> dict[str, Any]:
     """Makes it, plays some random steps, and tells what was found; raises what training would raise."""
-    worlds = make_worlds(config.env)
+    worlds = make_worlds(config.env, view=View.of(config))
     try:
         began = time.perf_counter()
         seeds = seeding.environment_seeds(config.seed, "environments", worlds.num_envs)
@@ -25,11 +27,11 @@ def check_environment(config: Config) -> dict[str, Any]:
         rewards: list[float] = []
         lengths: list[int] = []
         while collector.steps < STEPS:
-            played = collector.play(lambda observation: observation)
+            played = collector.play(lambda _: np.empty(0, np.float32))  # never asked: all is warm-up
             rewards += played.transitions.reward.tolist()
             lengths += [length for _, _, length in played.ended]
         speed = collector.steps / (time.perf_counter() - began)
-        each = bytes_per_transition(worlds.observation.size, worlds.action.size)
+        each = bytes_per_transition(worlds.observation.layout, worlds.action.size, config.n_step)
         notes = oddities(worlds.observation, worlds.action)
         try:
             check_room(each, config.buffer_size)

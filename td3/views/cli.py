@@ -166,7 +166,9 @@ def metavar(name: str) -> str:
     known = SETTINGS[name]
     if known.choices:
         return "|".join(known.choices)
-    return {"hidden": "N,N"}.get(name, "X" if type_words(name) == "a number" else "N")
+    if isinstance(known.default, tuple):
+        return ",".join("N" for _ in known.default)
+    return "X" if type_words(name) == "a number" else "N"
 
 
 def help_of(name: str) -> str:

@@ -14,7 +14,15 @@ from td3.config import Config
 from td3.learner.native import library
 from td3.learner.networks import Actor
 from td3.learner.td3 import Learner
-from td3.types import MEANS, Batch, Float32s, Update
+from td3.types import MEANS, Batch, Float32s, Layout, Rows, Update
+
+COLUMNS = (
+    "observation",
+    "action",
+    "reward",
+    "next_observation",
+    "terminated",
+)  # of the memory, as the library knows it
 
 
 class NativeLearner(Learner):
@@ -26,15 +34,16 @@ class NativeLearner(Learner):
 
     OWN = ("engine", "_settings", "_columns", "_watched", "_first", "_rows", "_seen", "_seen_actor", "_states")
 
-    def __init__(self, observation_size: int, action_size: int, config: Config, seed: int) -> None:
-        super().__init__(observation_size, action_size, config, seed)
+    def __init__(self, layout: Layout, action_size: int, config: Config, seed: int) -> None:
+        super().__init__(layout, action_size, config, seed)
         self.prepare()
 
     def prepare(self) -> None:
         """Makes the library ready for this learner's config, memory and tensors."""
         config = self.config
         self._settings = library.Settings(*(getattr(config, name) for name in library.SETTINGS))
-        self._columns = library.Memory(*map(address, self.memory.columns))
+        columns = (address(self.memory.columns[name]) for name in COLUMNS)
+        self._columns = library.Memory(*columns, discount=None)  # a step ahead: γ itself
         networks = (self.actor, self.actor_target, self.critics, self.critic_targets)
         self._watched = [tensor for network in networks for tensor in network.parameters()]
         self._first = [next(network.parameters()) for network in networks]  # a network moves as a whole
@@ -49,19 +58,21 @@ class NativeLearner(Learner):
         self.prepare()
 
     def learn(self, replay: np.random.Generator, smoothing: np.random.Generator) -> Tensor:
-        """As on the page, but the rows are gathered by the library, from the memory's own arrays."""
-        picked, noise = self.draw(replay, smoothing)
-        return self._perform(self._columns, picked, noise, None)
+        """As on the page, but the rows are gathered by the library, from the memory's own arrays, if that is all."""
+        if self.normalizer or self.config.n_step > 1:
+            return super().learn(replay, smoothing)
+        drawn = self.draw(replay, smoothing)
+        return self._perform(self._columns, drawn.places, drawn.noise, None)
 
     def update(self, batch: Batch, noise: Tensor) -> Update:
         rows, actions = batch.action.shape
         assert all(one.dtype == torch.float32 for one in (*batch, noise))  # the library believes what it is told
         assert all(len(one) == rows for one in batch)
         assert noise.shape == batch.action.shape
-        *columns, terminated = (column.contiguous().numpy() for column in batch)
-        columns.append(terminated.astype(np.bool_))
+        columns = {name: column.contiguous().numpy() for name, column in batch._asdict().items()}
+        columns["terminated"] = columns["terminated"].astype(np.bool_)
         told = torch.empty(rows * (actions + 5))
-        memory = library.Memory(*map(address, columns))
+        memory = library.Memory(*(address(columns[name]) for name in (*COLUMNS, "discount")))
         means = self._perform(memory, np.arange(rows), noise.contiguous(), told.data_ptr())
         next_action, next_q1, next_q2, target, q1, q2 = told.split([rows * actions, *[rows] * 5])
         critic_loss, actor_loss = means[:2].float()
@@ -70,10 +81,10 @@ class NativeLearner(Learner):
         losses = (critic_loss, None if waited else actor_loss)
         return Update(next_action, next_q1, next_q2, target, q1, q2, *losses, told=means)
 
-    def act(self, observations: Float32s) -> Float32s:
+    def act(self, observations: Rows) -> Float32s:
         if self._seen_actor != versions(self._watched[: len(self._seen_actor)]):
             self._look()
-        return self.engine.act(observations)
+        return self.engine.act(self.read(observations))
 
     def _perform(self, memory: library.Memory, picked: Any, noise: Tensor, told: int | None) -> Tensor:
         if len(picked) != self._rows:
@@ -97,9 +108,8 @@ class NativeLearner(Learner):
         return means
 
     def _make(self, rows: int) -> None:
-        memory = self.memory.columns
-        observations, actions = memory.observation.shape[1], memory.action.shape[1]
-        self.engine = Engine(observations, actions, self.config.hidden, rows, torch.get_num_threads())
+        sizes = self.layout.numbers, self.action_size
+        self.engine = Engine(*sizes, self.config.hidden, rows, torch.get_num_threads())
         self._rows = rows
         self._seen: list[int] = []
         self._seen_actor = [-1]  # looks at once

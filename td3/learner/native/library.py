@@ -8,7 +8,7 @@ from ctypes import POINTER, Structure, c_char_p, c_double, c_int64, c_void_p
 from pathlib import Path
 from typing import Any
 
-INTERFACE = 1  # of source/interface.h
+INTERFACE = 2  # of source/interface.h
 FOLDER = Path(__file__).parent
 FORCE = "TD3_KERNELS"  # the environment variable that forces kernels other than the best
 
@@ -31,7 +31,9 @@ class Shape(Structure):
 
 
 class Memory(Structure):
-    _fields_ = [(name, c_void_p) for name in ("observation", "action", "reward", "next_observation", "terminated")]
+    _fields_ = [
+        (name, c_void_p) for name in ("observation", "action", "reward", "next_observation", "terminated", "discount")
+    ]
 
 
 SETTINGS = ("gamma", "tau", "target_noise", "noise_clip", "actor_lr", "critic_lr")  # what an update reads of a Config

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define TD3_INTERFACE 1 /* counts incompatible changes; the caller compares it with td3_interface() */
+#define TD3_INTERFACE 2 /* counts incompatible changes; the caller compares it with td3_interface() */
 
 /* One weight or bias as PyTorch keeps it: its value, what Adam remembers of it, and the target's value. */
 typedef struct {
@@ -29,10 +29,11 @@ typedef struct {
     const int64_t *hidden; /* layers - 1 widths */
 } Td3Shape;
 
-/* The replay memory's own arrays, row by row. */
+/* The replay memory's own arrays, row by row. `discount` is what the future of each row is worth; NULL: gamma. */
 typedef struct {
     const float *observation, *action, *reward, *next_observation;
     const uint8_t *terminated;
+    const float *discount;
 } Td3Memory;
 
 typedef struct {

@@ -174,7 +174,8 @@ class Engine final : public Performer, Work {
             const int64_t picked = picked_[i];
             const float q1 = told_.next_q1[i], q2 = told_.next_q2[i];
             const float smaller_q = q2 < q1 || q2 != q2 ? q2 : q1;
-            const float future = gamma * (memory_.terminated[picked] ? 0.0f : 1.0f) * smaller_q;
+            const float discount = memory_.discount ? memory_.discount[picked] : gamma;
+            const float future = discount * (memory_.terminated[picked] ? 0.0f : 1.0f) * smaller_q;
             told_.target[i] = memory_.reward[picked] + future;
         }
 

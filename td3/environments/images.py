@@ -1,0 +1,206 @@
+"""Images made easy: what an environment draws as its observation; smaller, grey, stacked; actions repeated."""
+
+import contextlib
+import functools
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.envs.classic_control import PendulumEnv
+from gymnasium.spaces import Space
+from numpy.typing import NDArray
+
+from td3.config import Config
+from td3.environments.spaces import arrangement, is_image
+from td3.errors import ConfigError, SpaceError
+
+FINER = 4  # times the size: what cannot smooth its edges is drawn so much larger, and averaged
+
+Path = tuple[Any, ...]  # the keys and places that lead to a part of an observation
+
+
+class View(NamedTuple):
+    """How an environment is looked at: settings of a Config, by their names there."""
+
+    pixels: int = 0
+    resize: int = 0
+    grey: bool = False
+    frame_stack: int = 1
+    action_repeat: int = 1
+
+    @classmethod
+    def of(cls, config: Config) -> "View":
+        return cls(*(getattr(config, name) for name in cls._fields))
+
+    @property
+    def asked_for(self) -> list[str]:
+        """The settings that are not as they are without being asked for."""
+        return [name for name, value in self._asdict().items() if value != View._field_defaults[name]]
+
+    def on(self, env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
+        """The environment as it is looked at; one that is to be drawn can draw arrays."""
+        if self.action_repeat > 1:
+            env = Repeated(env, self.action_repeat)
+        if self.pixels:
+            env = Drawn(env, self.pixels)
+        if self.resize or self.grey or self.frame_stack > 1:
+            env = Prepared(env, self.resize, self.grey, self.frame_stack)
+        return env
+
+
+class Repeated(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Every action is executed several times; the rewards add up, and nothing is executed beyond an episode's end."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any], times: int) -> None:
+        super().__init__(env)
+        self.times = times
+
+    def step(self, action: Any) -> Any:
+        total = 0.0
+        for _ in range(self.times):
+            observation, reward, terminated, truncated, info = self.env.step(action)
+            total = total + reward  # type: ignore[operator]  # whatever it is: it is checked at the door
+            if terminated or truncated:
+                break
+        return observation, total, terminated, truncated, info
+
+
+class Drawn(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """What the environment draws is what is observed: (size, size, 3) bytes. Its own observation is not looked at."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any], size: int) -> None:
+        super().__init__(env)
+        self.size = size
+        self.observation_space = spaces.Box(0, 255, (size, size, 3), np.uint8)
+        self._drawing: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
+        if isinstance(env.unwrapped, PendulumEnv):
+            env.unwrapped.screen_dim = FINER * size
+            self._drawing = pictures_read_once
+
+    def reset(self, **how: Any) -> Any:
+        _, info = self.env.reset(**how)
+        return self._picture(), info
+
+    def step(self, action: Any) -> Any:
+        _, reward, terminated, truncated, info = self.env.step(action)
+        return self._picture(), reward, terminated, truncated, info
+
+    def _picture(self) -> NDArray[np.uint8]:
+        with self._drawing():
+            frame: Any = self.env.render()
+        if not isinstance(frame, np.ndarray) or frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] != 3:
+            what = f"{frame.dtype} {frame.shape}" if isinstance(frame, np.ndarray) else type(frame).__name__
+            raise TypeError(f"render() must return bytes (height, width, 3), not {what}")
+        return shrunk(frame, self.size)
+
+
+class Prepared(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Every image of the observation smaller, grey, and with the frames before it; everything else as it was.
+
+    Stacks stand in front, the oldest frame first. An episode's first frame stands for those there were not yet.
+    """
+
+    def __init__(self, env: gymnasium.Env[Any, Any], size: int, grey: bool, frame_stack: int) -> None:
+        super().__init__(env)
+        self.size, self.grey, self.frame_stack = size, grey, frame_stack
+        self._held: dict[Path, deque[NDArray[np.uint8]]] = {}
+        self._found = 0  # images
+        self.observation_space = self._space(env.observation_space)
+        if not self._found:
+            asked = View(0, size, grey, frame_stack).asked_for
+            raise ConfigError(
+                f"{' and '.join(asked)} must be left alone here: the observation {env.observation_space} has no image "
+                "(`pixels` makes one of what an environment draws)."
+            )
+
+    def reset(self, **how: Any) -> Any:
+        observation, info = self.env.reset(**how)
+        self._held.clear()
+        return self._prepared(observation), info
+
+    def step(self, action: Any) -> Any:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return self._prepared(observation), reward, terminated, truncated, info
+
+    def _space(self, space: Space[Any]) -> Space[Any]:
+        if isinstance(space, spaces.Dict):
+            return spaces.Dict([(key, self._space(inner)) for key, inner in space.spaces.items()])
+        if isinstance(space, spaces.Tuple):
+            return spaces.Tuple([self._space(inner) for inner in space.spaces])
+        if not is_image(space):
+            return space
+        self._found += 1
+        assert space.shape is not None
+        channels = arrangement(space.shape)[1][3]
+        if self.grey and channels not in (1, 3, 4):
+            raise SpaceError(f"grey must be left alone here: an image {space} has {channels} channels, not 3 or 4.")
+        shape = self._one(np.zeros(space.shape, np.uint8)).shape
+        return spaces.Box(0, 255, (self.frame_stack, *shape) if self.frame_stack > 1 else shape, np.uint8)
+
+    def _prepared(self, observation: Any) -> Any:
+        return transformed(self.env.observation_space, observation, self._stacked)
+
+    def _stacked(self, path: Path, image: Any) -> NDArray[np.uint8]:
+        frame = self._one(np.asarray(image))
+        if self.frame_stack == 1:
+            return frame
+        frames = self._held.setdefault(path, deque([frame] * self.frame_stack, maxlen=self.frame_stack))
+        frames.append(frame)
+        return np.stack(frames)
+
+    def _one(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        if not self.size and not self.grey:
+            return image
+        order, (frames, height, width, channels) = arrangement(image.shape)
+        planes = image.transpose(order).reshape(frames, channels, height, width)
+        done = [shrunk(np.moveaxis(one, 0, 2), self.size, self.grey) for one in planes]
+        return np.stack(done) if frames > 1 else done[0]
+
+
+def transformed(space: Space[Any], value: Any, change: Callable[[Path, Any], Any], path: Path = ()) -> Any:
+    """The same observation with its images changed, wherever they are nested."""
+    if isinstance(space, spaces.Dict):
+        return {key: transformed(inner, value[key], change, (*path, key)) for key, inner in space.spaces.items()}
+    if isinstance(space, spaces.Tuple):
+        inners = enumerate(space.spaces)
+        return tuple(transformed(inner, value[place], change, (*path, place)) for place, inner in inners)
+    return change(path, value) if is_image(space) else value
+
+
+def shrunk(image: NDArray[np.uint8], size: int = 0, grey: bool = False) -> NDArray[np.uint8]:
+    """(height, width, channels) → (size, size, channels or 1), each pixel the mean of those it stands for."""
+    from PIL import Image
+
+    channels = image.shape[2]
+    if grey and channels in (3, 4):  # as PIL weighs them: 299 red, 587 green, 114 blue of a thousand
+        image = np.asarray(Image.fromarray(np.ascontiguousarray(image[..., :3])).convert("L"))[..., None]
+    if not size or image.shape[:2] == (size, size):
+        return image
+    if image.shape[2] == 3:
+        return np.asarray(Image.fromarray(np.ascontiguousarray(image)).resize((size, size), Image.Resampling.BOX))
+    planes = (Image.fromarray(np.ascontiguousarray(image[..., one])) for one in range(image.shape[2]))
+    return np.stack([np.asarray(one.resize((size, size), Image.Resampling.BOX)) for one in planes], axis=2)
+
+
+@contextlib.contextmanager
+def pictures_read_once() -> Iterator[None]:
+    """Pendulum reads the picture of an arrow from the disk for every frame, which takes longer than all its drawing."""
+    pygame = sys.modules.get("pygame")
+    if pygame is None:
+        yield
+        return
+    load = pygame.image.load
+    pygame.image.load = _remembering(load)
+    try:
+        yield
+    finally:
+        pygame.image.load = load
+
+
+@functools.cache
+def _remembering(load: Callable[..., Any]) -> Callable[..., Any]:
+    return functools.lru_cache(maxsize=4)(load)

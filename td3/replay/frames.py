@@ -1,0 +1,124 @@
+"""The ring of images: every frame once; s, s' and their stacks are made when they are drawn."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from td3.replay.links import NONE, Links, look_ahead
+from td3.replay.memory import fitting, write
+from td3.types import Batch, Layout, Rows, Transitions
+
+
+class FrameMemory:
+    """A ring of moments. Each holds what was seen then, and the action and reward that led there.
+
+    A transition is a moment together with those before it: s' is the stack of frames that ends with its own, s the one
+    that ends a moment earlier. An episode begins with a moment that nothing led to; stacks reach no further back and
+    repeat its frame instead, as the environment's own do. `capacity` counts moments: episodes of length n hold
+    n / (n + 1) of it in transitions.
+    """
+
+    def __init__(self, capacity: int, layout: Layout, action_size: int, n_step: int = 1, gamma: float = 0.99) -> None:
+        self.capacity, self.layout, self.n_step, self.gamma = capacity, layout, n_step, gamma
+        self.columns: dict[str, NDArray[Any]] = {
+            "frame": np.empty((capacity, layout.frame), np.uint8),
+            "numbers": np.empty((capacity, layout.numbers), np.float32),
+            "action": np.empty((capacity, action_size), np.float32),
+            "reward": np.empty(capacity, np.float32),
+            "terminated": np.empty(capacity, np.bool_),
+            "begins": np.empty(capacity, np.bool_),  # an episode's first moment: no action led there
+            "env": np.empty(capacity, np.int32),
+        }
+        self.links = Links(capacity)
+        self._reach = np.full(capacity, NONE, np.int64)  # the number of the oldest moment its transition needs
+        self.written = 0  # moments ever written: number n lies at n modulo the capacity
+
+    @property
+    def oldest(self) -> int:
+        """The number of the oldest moment still held."""
+        return max(0, self.written - self.capacity)
+
+    def __len__(self) -> int:
+        """Transitions that can be drawn."""
+        return int(np.count_nonzero(self._whole(np.arange(min(self.written, self.capacity)))))
+
+    @property
+    def nbytes(self) -> int:
+        return sum(column.nbytes for column in self.columns.values()) + self.links.nbytes + self._reach.nbytes
+
+    def add(self, rows: Transitions) -> None:
+        """Each row as the moment it led to; before the first of an episode, the moment it began."""
+        assert (self.layout.frames(rows.observation)[:, 1:] == self.layout.frames(rows.next_observation)[:, :-1]).all()
+        led_to = self._moments(rows.next_observation, rows, begins=False)
+        began = self._moments(rows.observation, rows, begins=True)
+        each = np.arange(len(rows.first))
+        order = np.argsort(np.concatenate([each[rows.first], each]), kind="stable")  # a beginning, then where it led
+        self.put({name: np.concatenate([began[name][rows.first], led_to[name]])[order] for name in self.columns})
+
+    def _moments(self, observation: Rows, rows: Transitions, begins: bool) -> dict[str, NDArray[Any]]:
+        """What was seen, with what led there: nothing where an episode begins."""
+        blank = np.float32(0 if begins else 1)
+        return {
+            "frame": self.layout.frames(observation)[:, -1],
+            "numbers": self.layout.vectors(observation),
+            "action": rows.action * blank,
+            "reward": rows.reward * blank,
+            "terminated": rows.terminated & (not begins),
+            "begins": np.full(len(rows.reward), begins),
+            "env": rows.env,
+        }
+
+    def put(self, moments: Mapping[str, NDArray[Any]]) -> None:
+        """Moments as they follow each other, by the names of the columns; `rows` below tells them so."""
+        first, moments = fitting(moments, self.written, self.capacity)
+        write(self.columns, moments, first, self.capacity)
+        self.links.add(first, moments["env"], moments["begins"])
+        self.written = first + len(moments["reward"])
+        number = reach = np.arange(first, self.written)
+        for _ in range(self.layout.stack):
+            reach = np.where(reach >= self.oldest, self.links.before[reach % self.capacity], NONE)
+        self._reach[number % self.capacity] = reach
+
+    def rows(self, first: int, end: int) -> dict[str, NDArray[Any]]:
+        """Copies of the moments numbered from `first` to before `end`, in the order they were written."""
+        places = np.arange(first, end) % self.capacity
+        return {name: column[places] for name, column in self.columns.items()}
+
+    def _whole(self, places: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether a transition ends there all of whose frames are still held."""
+        whole: NDArray[np.bool_] = (self._reach[places] >= self.oldest) & ~self.columns["begins"][places]
+        return whole
+
+    def draw(self, chance: np.random.Generator, count: int) -> NDArray[np.int64]:
+        """Places of transitions, uniformly and with replacement: of all moments, those that are none are drawn anew."""
+        held = min(self.written, self.capacity)
+        places = chance.integers(held, size=count)
+        while not (whole := self._whole(places)).all():
+            places[~whole] = chance.integers(held, size=count - np.count_nonzero(whole))
+        return places
+
+    def gather(self, places: NDArray[np.int64]) -> Batch:
+        """These transitions, each with what n steps led to."""
+        columns = self.columns
+        ahead = look_ahead(places, self.links, columns["reward"], self.n_step, self.gamma)
+        found = (
+            self._seen(self.links.before[places] % self.capacity),
+            columns["action"].take(places, axis=0),
+            ahead.reward,
+            self._seen(ahead.last),
+            columns["terminated"].take(ahead.last).astype(np.float32),
+            ahead.discount,
+        )
+        return Batch(*map(torch.from_numpy, found))
+
+    def _seen(self, places: NDArray[np.int64]) -> Rows:
+        """What was observed at these moments: the frames that led up to each, the oldest first, and its numbers."""
+        stacked = np.empty((len(places), self.layout.stack), np.int64)
+        at = places
+        for depth in reversed(range(self.layout.stack)):
+            stacked[:, depth] = at
+            at = self.links.before[at] % self.capacity
+        return self.layout.joined(self.columns["frame"][stacked], self.columns["numbers"][places])

@@ -1,0 +1,73 @@
+"""Which remembered row comes before and after which in one episode, and what n steps together are."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from td3.types import Bools, Float32s
+
+NONE = -1
+
+
+class Links:
+    """Rows are numbered as they are written; row number n lies at n modulo the capacity.
+
+    Rows of several environments lie mixed, so each knows its neighbours. A link is made only within an episode and only
+    between rows that are both held: whoever follows one never crosses an episode's end or the write head.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.before = np.full(capacity, NONE, np.int64)  # the number of the row before; its own where there is none
+        self.after = np.full(capacity, NONE, np.int64)  # the place of the row after; none yet: NONE
+        self._newest = np.full(0, NONE, np.int64)  # of each environment: the number of its newest row
+
+    @property
+    def nbytes(self) -> int:
+        return self.before.nbytes + self.after.nbytes
+
+    def add(self, first_number: int, env: NDArray[np.int32], begins: Bools) -> None:
+        """Rows numbered from `first_number` on; those that begin an episode have nothing before them.
+
+        So has a row whose predecessor was never held: its `before` is NONE.
+        """
+        end = first_number + len(env)
+        if len(env) and env.max() >= len(self._newest):
+            more = np.full(env.max() + 1 - len(self._newest), NONE, np.int64)
+            self._newest = np.concatenate([self._newest, more])
+        order = np.argsort(env, kind="stable")  # each environment's rows together, in the order they were written
+        env, begins, number = env[order], begins[order], np.arange(first_number, end)[order]
+        changes = np.ones(len(env) + 1, np.bool_)
+        changes[1:-1] = env[1:] != env[:-1]
+        before = np.roll(number, 1)
+        before[changes[:-1]] = self._newest[env[changes[:-1]]]
+        self._newest[env[changes[1:]]] = number[changes[1:]]
+        self.before[number % self.capacity] = np.where(begins, number, before)
+        self.after[number % self.capacity] = NONE
+        held = ~begins & (before >= max(0, end - self.capacity))
+        self.after[before[held] % self.capacity] = number[held] % self.capacity
+
+
+class Ahead(NamedTuple):
+    """What up to n steps from each drawn row amount to."""
+
+    reward: Float32s  # (B,) their rewards, discounted to the first
+    last: NDArray[np.int64]  # (B,) the place of the last of them
+    discount: Float32s  # (B,) γᵏ with the k steps there were
+
+
+def look_ahead(places: NDArray[np.int64], links: Links | None, reward: Float32s, n_step: int, gamma: float) -> Ahead:
+    """From each place up to n steps on, fewer where the episode ended or is not yet remembered further."""
+    if n_step == 1 or links is None:
+        return Ahead(reward[places], places, np.full(len(places), gamma, np.float32))
+    total, worth, last = np.zeros(len(places)), np.ones(len(places)), places
+    going = np.ones(len(places), np.bool_)
+    for _ in range(n_step):
+        total += np.where(going, worth * reward[last], 0)
+        worth = np.where(going, worth * gamma, worth)
+        after = links.after[last]
+        going &= after != NONE
+        further = np.where(going, after, last)
+        last, reached = further, last
+    return Ahead(total.astype(np.float32), reached, worth.astype(np.float32))
