@@ -19,6 +19,7 @@ measure:
 	python -m bench.learning HalfCheetah-v5 --steps 100000
 	python -m bench.learning HalfCheetah-v5 --steps 100000 --preset paper
 	python -m bench.engines --picture docs/pictures/engines.png
+	python -m bench.pixels --picture docs/pictures/pixels.png
 
 survive:
 	python -m bench.survival --kills 200

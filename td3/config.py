@@ -163,7 +163,7 @@ class Config:
     )
     encoder_channels: tuple[int, ...] = setting(
         (16, 32, 32),
-        "channels of each 3×3 convolution that reads an image; each halves its width and height",
+        "channels of each convolution that reads an image",
         at_least=1,
         at_most=4_096,
     )
@@ -236,6 +236,8 @@ class Config:
         known.setdefault("update_after", known.get("warmup_steps", SETTINGS["warmup_steps"].default))
         for name, known_setting in SETTINGS.items():
             object.__setattr__(self, name, checked(name, known.get(name, known_setting.default)))
+        if not self.encoder_channels:
+            raise ConfigError("encoder_channels must name at least one convolution; got none.")
         if self.workers > self.num_envs:
             raise ConfigError(f"workers must be at most num_envs, which is {self.num_envs}; got {self.workers}.")
 
@@ -306,7 +308,7 @@ OF_PRESETS: dict[str, dict[str, dict[str, Any]]] = {  # and these of one preset 
             "eval_every": 500,
             "gamma": 0.99,
         },
-        "InvertedPendulum": {"warmup_steps": 500, "steps": 25_000, "reward_scale": 1.0, "action_repeat": 1},
+        "InvertedPendulum": {"steps": 15_000, "warmup_steps": 500, "action_repeat": 1, "eval_every": 1_000},
     },
 }
 

@@ -56,7 +56,8 @@ class Film:
             # Made anew each time: between two films nothing is left, no window and no graphics driver's threads.
             with undisturbed(), contextlib.closing(make_drawable(self._env, self._others, SIZE, self._view)) as worlds:
                 frames = self._drawn(worlds, policy, seed, length)
-                self._write(compressed(frames, worlds.envs[0].metadata.get("render_fps") or 30, length))
+                rate = (worlds.envs[0].metadata.get("render_fps") or 30) / self._view.action_repeat
+                self._write(compressed(frames, rate, length))
         except (Exception, SystemExit):  # an environment, a driver or the disk: none is worth a run
             self._possible = False
         self.allowance.spent(clock() - began)
@@ -116,7 +117,7 @@ def apart(length: int) -> int:
 
 
 def picture(frame: Any) -> Any:
-    """What an environment drew, no larger than needed."""
+    """What an environment drew, no larger than needed; the small is enlarged, each pixel to a square, to stay crisp."""
     from PIL import Image
 
     pixels = np.asarray(frame)
@@ -124,7 +125,8 @@ def picture(frame: Any) -> Any:
         raise ValueError(f"a frame must be an array of bytes (height, width, 3), not {pixels.dtype} {pixels.shape}")
     image = Image.fromarray(pixels).convert("RGB")
     image.thumbnail((SIZE, SIZE))
-    return image
+    times = SIZE // max(image.size)
+    return image if times == 1 else image.resize((times * image.width, times * image.height), Image.Resampling.NEAREST)
 
 
 @contextlib.contextmanager

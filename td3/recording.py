@@ -4,10 +4,12 @@
 goes wrong with it costs lines of it and nothing else.
 """
 
+import base64
 import contextlib
 import os
 import stat
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,10 +22,12 @@ from torch.optim import Adam
 
 from td3.config import Config
 from td3.learner import Learner
-from td3.types import Batch, Bools, Drawn, Float32s, Update
+from td3.types import Batch, Bools, Bytes, Drawn, Float32s, Layout, Rows, Update
 
 SHOWN = 6  # rows of the batch that are told in full
 NUMBERS = 24  # of a vector: the first ones
+PICTURES, FRAMES, SIDE = 2, 4, 32  # of images: the first ones, the newest frames of each, and pixels of the longer side
+LONGEST_NAME = 100  # letters
 HISTOGRAMS, BINS = 32, 20  # dimensions of the action that have one, and its bars from −1 to 1
 SATURATED = 0.99  # an action as large as this is at its bound: tanh has hardly a slope left there
 GROUP = 4  # updates at most, however long the actor waits
@@ -35,6 +39,7 @@ SETTINGS = (
     "buffer_size",
 )  # fmt: skip
 NETWORKS = {"actor": 1, "actor_target": 1, "critics": 2, "critic_targets": 2}  # how many lie side by side in each
+ENCODERS = ("encoder", "encoder_target")  # where there are images
 
 Clock = Callable[[], float]
 
@@ -187,7 +192,7 @@ class Before(NamedTuple):
     @torch.no_grad()
     def of(cls, learner: Learner, batch: Batch) -> "Before":
         shown = chosen(batch.terminated.cpu().numpy() > 0)
-        networks = {name: list(getattr(learner, name).layers.parameters()) for name in NETWORKS}
+        networks = networks_of(learner)
         features = learner.critics.encoder(batch.observation)
         next_features = learner.critic_targets.encoder(batch.next_observation[shown])
         return cls(
@@ -229,11 +234,12 @@ class Telling:
 
     @torch.no_grad()
     def all(self) -> dict[str, Any]:
-        update, sizes = self.update, [column.shape[1] for column in self.batch[:2]]
+        update, layout = self.update, self.learner.layout
         return {
             "settings": {name: getattr(self.config, name) for name in SETTINGS},
-            "observation_size": sizes[0],
-            "action_size": sizes[1],
+            "observation_size": layout.numbers,
+            "action_size": self.batch.action.shape[1],
+            **({"images": self._images()} if layout.pictures else {}),
             "memory": self._memory(),
             "rows": self._rows(),
             "critic_loss": plain(update.critic_loss),
@@ -251,8 +257,36 @@ class Telling:
             "rows": len(memory),
             "capacity": memory.capacity,
             "mean_age": float(ages.mean()),
-            "oldest_age": len(memory) - 1,
+            "oldest_age": min(memory.written, memory.capacity) - 1,
         }
+
+    def _images(self) -> dict[str, Any]:
+        """Their shapes once, and the frames of the rows told, s and s' of each, in one piece.
+
+        So the frames that s and s' have in common are written once: whoever compresses finds them.
+        """
+        layout, memory, encoder = self.learner.layout, self.learner.memory, self.learner.critics.encoder
+        moments = (self.batch.observation, self.batch.next_observation)
+        seen = [small(layout, rows[self.before.shown].cpu().numpy()) for rows in moments]
+        pieces = [one[row].tobytes() for row in range(len(self.before.shown)) for moment in seen for one in moment]
+        return {
+            "pictures": [
+                {**picture._asdict(), "name": picture.name[:LONGEST_NAME], "shown": one.shape[1:]}
+                for picture, one in zip(layout.pictures, seen[0], strict=False)
+            ],
+            "others": len(layout.pictures) - len(seen[0]),
+            "stack": layout.stack,
+            "random_shift": self.config.random_shift,
+            "features": encoder.size,
+            "parameters": sum(one.numel() for one in encoder.parameters()),
+            "transition_bytes": memory.nbytes // memory.capacity,
+            "frames": base64.b64encode(zlib.compress(b"".join(pieces))).decode(),
+        }
+
+    def _numbers(self, observation: Tensor) -> Tensor:
+        """What is no image in these observations."""
+        layout = self.learner.layout
+        return torch.from_numpy(layout.vectors(observation.cpu().numpy())) if layout.pictures else observation
 
     def _rows(self) -> dict[str, Any]:
         config, update, shown = self.config, self.update, self.before.shown
@@ -261,10 +295,10 @@ class Telling:
         own_action = self.before.own_action[shown]
         return {
             "row": self.drawn.places[shown].tolist(),
-            "observation": plain(observation),
+            "observation": plain(self._numbers(observation)),
             "action": plain(action),
             "reward": plain(reward),
-            "next_observation": plain(next_observation),
+            "next_observation": plain(self._numbers(next_observation)),
             "terminated": (terminated > 0).tolist(),
             "discount": plain(discount),
             "target_action": plain(self.before.target_action),
@@ -296,15 +330,18 @@ class Telling:
                 for before, after in pairs
                 if after is not None
             )
-            found[name] = [one / (1 - beta) for one in lengths(parts, NETWORKS[name])]
+            found[name] = [one / (1 - beta) for one in lengths(parts, side_by_side(name))]
         critic1, critic2 = found["critics"]
-        return {"critic1": critic1, "critic2": critic2, "actor": found["actor"][0] if self.delayed else None}
+        told = {"critic1": critic1, "critic2": critic2, "actor": found["actor"][0] if self.delayed else None}
+        return told | {name: found[name][0] for name in ENCODERS if name in found}
 
     def _moved(self) -> dict[str, float | None]:
-        found: dict[str, Any] = {name: [None] * count for name, count in NETWORKS.items()}
-        for name in NETWORKS if self.delayed else ("critics",):
-            found[name] = distances(self.before.parameters[name], self.before.networks[name], NETWORKS[name])
-        return {
+        before, after = self.before.parameters, self.before.networks
+        found: dict[str, Any] = {name: [None] * side_by_side(name) for name in after}
+        for name in after:
+            if self.delayed or name in ("critics", "encoder"):
+                found[name] = distances(before[name], after[name], side_by_side(name))
+        told = {
             "critic1": found["critics"][0],
             "critic2": found["critics"][1],
             "actor": found["actor"][0],
@@ -312,12 +349,16 @@ class Telling:
             "critic1_target": found["critic_targets"][0],
             "critic2_target": found["critic_targets"][1],
         }
+        return told | {name: found[name][0] for name in ENCODERS if name in found}
 
     def _apart(self) -> dict[str, float]:
         of = self.before.networks
         (actor,) = distances(of["actor"], of["actor_target"], 1)
         critic1, critic2 = distances(of["critics"], of["critic_targets"], 2)
-        return {"actor": actor, "critic1": critic1, "critic2": critic2}
+        told = {"actor": actor, "critic1": critic1, "critic2": critic2}
+        if "encoder" in of:
+            (told["encoder"],) = distances(of["encoder"], of["encoder_target"], 1)
+        return told
 
     def _batch(self) -> dict[str, Any]:
         update = self.update
@@ -333,9 +374,23 @@ class Telling:
         }
 
 
+def networks_of(learner: Learner) -> dict[str, list[nn.Parameter]]:
+    """By name. The encoder belongs to the critics and is told apart from them, where there is one."""
+    found = {name: list(getattr(learner, name).layers.parameters()) for name in NETWORKS}
+    if learner.layout.pictures:
+        owners = (learner.critics, learner.critic_targets)
+        found |= {name: list(owner.encoder.parameters()) for name, owner in zip(ENCODERS, owners, strict=True)}
+    return found
+
+
+def side_by_side(name: str) -> int:
+    return NETWORKS.get(name, 1)
+
+
 def optimizers(learner: Learner) -> dict[str, Adam]:
     """By the network each of them moves."""
-    return {"actor": learner.actor_optimizer, "critics": learner.critics_optimizer}
+    found = {"actor": learner.actor_optimizer, "critics": learner.critics_optimizer}
+    return found | {"encoder": learner.critics_optimizer} if learner.layout.pictures else found
 
 
 def moments(optimizer: Adam, parameters: Sequence[Tensor]) -> list[Tensor | None]:
@@ -363,6 +418,34 @@ def histogram(actions: Float32s) -> list[list[int]]:
     counts = np.bincount(bar.ravel(), np.isfinite(place).ravel(), BINS * dimensions)
     found: list[list[int]] = counts.astype(np.int64).reshape(dimensions, BINS).tolist()
     return found
+
+
+def small(layout: Layout, rows: Rows) -> list[Bytes]:
+    """The newest frames of the first images of these rows, each (n, frames, height, width, 1 or 3).
+
+    An image of another number of channels is told channel by channel: what they hold, only its environment knows.
+    """
+    frames, start, found = layout.frames(rows)[:, -FRAMES:], 0, []
+    for picture in layout.pictures[:PICTURES]:
+        colours = 3 if picture.channels == 3 else 1
+        part = frames[..., start : start + picture.size]
+        planes = part.reshape(len(rows), -1, colours, picture.height, picture.width)[:, -FRAMES:]
+        found.append(np.stack([np.moveaxis(averaged(row), 1, -1) for row in planes]))
+        start += picture.size
+    return found
+
+
+def averaged(planes: Bytes) -> Bytes:
+    """(…, height, width) → no more than `SIDE` each way: each pixel the mean of a square, cut at the edges."""
+    height, width = planes.shape[-2:]
+    square = -(-max(height, width) // SIDE)
+    if square == 1:
+        return planes
+    down, right = (np.arange(0, length, square) for length in (height, width))
+    sums = np.add.reduceat(np.add.reduceat(planes, down, axis=-2, dtype=np.uint32), right, axis=-1)
+    counts = np.outer(np.diff(down, append=height), np.diff(right, append=width))
+    means: Bytes = np.rint(sums / counts).astype(np.uint8)
+    return means
 
 
 def plain(numbers: Tensor) -> Any:

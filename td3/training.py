@@ -21,13 +21,14 @@ from td3.collection import Collector, Played
 from td3.config import Config, env_name
 from td3.environments import View, Worlds, check_apart, environments_of, make_worlds
 from td3.environments.spaces import all_finite, describe_bounds, oddities, space_to_data
+from td3.environments.spaces import described as described_layout
 from td3.errors import ConfigError, EnvironmentFailure, RunError, TrainingDiverged
 from td3.evaluation import play_episodes
 from td3.filming import Film
 from td3.keeping import Checkpoint, File, Keeper, Record, RunFolder, Snapshot
 from td3.keeping.folder import versions
 from td3.learner import choose_engine, described, switched
-from td3.learner.making import check_device, check_frames, fitting, make_learner, use_threads
+from td3.learner.making import check_device, check_settings, fitting, make_learner, use_threads
 from td3.learner.state import network_tensors, optimizer_tensors, put_networks, put_optimizers
 from td3.measuring import Means, evaluation_metrics
 from td3.recording import Recorder
@@ -98,7 +99,7 @@ class Session:
             self.threads = use_threads(config.threads or before, self.engine, config.workers)
             self.bytes_each = bytes_per_transition(layout, action_size, config.n_step)
             self.bytes = check_room(self.bytes_each, min(config.buffer_size, config.steps))
-            check_frames(config, layout, self.worlds.num_envs)
+            check_settings(config, layout, self.worlds.num_envs)
             self.learner = make_learner(self.engine, config, layout, action_size)
             self.collector = Collector(
                 self.worlds,
@@ -417,6 +418,7 @@ class Session:
             "env": env_name(config.env),
             "observation": str(worlds.observation.space),
             "observation_size": worlds.observation.size,
+            "sees": described_layout(worlds.observation.layout),
             "action_size": worlds.action.size,
             "action_bounds": describe_bounds(*worlds.action.bounds),
             "num_envs": worlds.num_envs,

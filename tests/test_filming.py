@@ -313,10 +313,13 @@ def test_a_film_takes_its_place_whole_and_follows_no_link(trick, tmp_path):
     assert sorted(one.name for one in tmp_path.iterdir()) == ["film.webp", "other"]
 
 
-def test_pictures_are_no_larger_than_needed_and_no_smaller_than_they_were():
+def test_pictures_are_no_larger_than_needed_and_small_ones_are_enlarged_pixel_by_pixel():
     assert picture(np.zeros((480, 640, 3), np.uint8)).size == (240, 180)
     assert picture(np.zeros((480, 480, 4), np.uint8)).size == (240, 240)
-    assert picture(np.zeros((30, 20, 3), np.uint8)).size == (20, 30)
+    assert picture(np.zeros((150, 130, 3), np.uint8)).size == (130, 150)
+    seen = np.random.default_rng(0).integers(0, 256, (50, 20, 3), dtype=np.uint8)
+    drawn = np.asarray(picture(seen))
+    assert drawn.shape == (200, 80, 3) and (drawn == seen.repeat(4, axis=0).repeat(4, axis=1)).all()
 
 
 def test_all_is_saved_before_a_film_is_drawn(tmp_path, monkeypatch):
@@ -325,3 +328,47 @@ def test_all_is_saved_before_a_film_is_drawn(tmp_path, monkeypatch):
     list(td3.train(config(eval_every=50), tmp_path / "run"))
     (found,) = saved
     assert [name.split("-")[0] for name in found][-1] == "000000100"
+
+
+# ---- agents that see images ----
+
+SEEING = {"encoder_channels": (2, 2), "encoder_features": 4, "buffer_size": 200}
+
+
+def test_an_agent_that_learns_from_what_is_drawn_is_filmed_at_the_pace_of_its_world(tmp_path, monkeypatch):
+    monkeypatch.setattr(Painted, "metadata", {"render_modes": ["rgb_array"], "render_fps": 50})
+    settings = {"pixels": 16, "grey": True, "frame_stack": 2, "action_repeat": 2, **SEEING}
+    list(td3.train(config(**settings), tmp_path / "run"))
+    found = frames((tmp_path / "run" / "film.webp").read_bytes())
+    assert [size for size, _, _ in found] == [(240, 150)] * 5
+    assert [grey for _, grey, _ in found] == pytest.approx([0, 40, 80, 120, 160], abs=6)
+    assert [duration for _, _, duration in found] == [40] * 5  # two steps of the world from frame to frame
+
+
+def test_a_world_that_is_drawn_small_for_its_agent_is_filmed_large_enough(tmp_path):
+    list(td3.train(config(env="Pendulum-v1", pixels=24, steps=30, eval_every=30, **SEEING), tmp_path / "run"))
+    film = Image.open(tmp_path / "run" / "film.webp")
+    assert film.size == (192, 192)  # drawn at four times 24, each pixel two
+    pixels = np.asarray(film.convert("RGB")).astype(int)
+    assert pixels[0, 0].min() > 250  # white around …
+    rod = (pixels[..., 0] > 170) & (pixels[..., 1] < 120)
+    assert 0.01 < rod.mean() < 0.1  # … and a red rod
+
+
+class Seen(Painted):
+    """Its observation is an image already, and not what it draws for others."""
+
+    observation_space = spaces.Box(0, 255, (8, 12), np.uint8)
+
+    def _seen(self):
+        return np.full((8, 12), 10 * self.count, np.uint8)
+
+
+def test_a_world_that_is_an_image_already_is_filmed_as_it_draws_itself(tmp_path):
+    list(td3.train(config(env=Seen, frame_stack=3, **SEEING), tmp_path / "run"))
+    found = frames((tmp_path / "run" / "film.webp").read_bytes())
+    assert [size for size, _, _ in found] == [(240, 150)] * 10
+    assert [grey for _, grey, _ in found] == pytest.approx([20 * count for count in range(10)], abs=6)
+    (artist,) = drawing()
+    _, judge = (one for one in Painted.made if one.render_mode is None)
+    assert artist.actions == judge.actions[:10]

@@ -47,7 +47,7 @@ def some_batch(observations, actions, rows, seed=0, dtype=torch.float32):
     a, r = chance.uniform(-1, 1, (rows, actions)), chance.standard_normal(rows)
     terminated = (chance.random(rows) < 0.2).astype(float)
     noise = chance.standard_normal((rows, actions))
-    columns = s, a, r, s2, terminated, np.full(rows, 0.99)
+    columns = s, a, r, s2, terminated, chance.uniform(0.9, 1, rows)
     return Batch(*(torch.from_numpy(one).to(dtype) for one in columns)), torch.from_numpy(noise).to(dtype)
 
 

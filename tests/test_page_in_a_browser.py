@@ -1,11 +1,14 @@
 """The live page in a real browser: it grows by itself, walks through a true update, and stays on its own address."""
 
+import base64
 import json
 import shutil
+import zlib
 from urllib.parse import quote
 
 import browser
 import msgspec
+import numpy as np
 import pytest
 from browser import chromium, opened, visiting
 from folders import append, make_run
@@ -372,3 +375,269 @@ def test_a_name_is_text_in_the_legend_and_where_the_mouse_points(page, tmp_path,
         assert page.locator("#chart .hoverlayer [style*=bold]").evaluate_all(
             "(all) => all.map((one) => one.textContent)"
         ) in ([], ["step 200"])
+
+
+# ---- images ----
+
+
+@pytest.fixture(scope="module")
+def seeing(tmp_path_factory):
+    """A short true run that learns from what it sees."""
+    folder = tmp_path_factory.mktemp("runs")
+    view = {"pixels": 40, "grey": True, "frame_stack": 3, "n_step": 3, "random_shift": 2}
+    small = {"hidden": (16,), "encoder_channels": (4, 4), "encoder_features": 7, "batch_size": 8, "warmup_steps": 60}
+    config = Config(env="Pendulum-v1", steps=64, eval_every=0, film=False, threads=1, log_every=1, **view, **small)
+    for _ in train(config, folder / "seeing"):
+        pass
+    return folder
+
+
+def records_of(run):
+    return [msgspec.json.decode(line) for line in (run / "updates.jsonl").read_bytes().splitlines()]
+
+
+def recorded_frames(record):
+    """Of its one image, (rows, s and s', frames, height, width, channels)."""
+    whole = zlib.decompress(base64.b64decode(record["images"]["frames"]))
+    (picture,) = record["images"]["pictures"]
+    return np.frombuffer(whole, np.uint8).reshape(len(record["rows"]["reward"]), 2, *picture["shown"])
+
+
+def drawn_frames(page, place):
+    """Every canvas there: its words, how it is enlarged, and its pixels."""
+    found = page.evaluate(
+        """(place) => [...document.querySelectorAll(`#step-data ${place} canvas`)].map((one) => ({
+            words: one.getAttribute("aria-label"),
+            rendering: getComputedStyle(one).imageRendering,
+            shape: [one.height, one.width, 4],
+            times: one.getBoundingClientRect().width / one.width,
+            pixels: Array.from(one.getContext("2d").getImageData(0, 0, one.width, one.height).data),
+        }))""",
+        place,
+    )
+    for one in found:
+        one["pixels"] = np.array(one["pixels"], np.uint8).reshape(one.pop("shape"))
+    return found
+
+
+FRAMES = {  # by step: which moments are shown, and how they are called
+    4: {"observation": "state s", "next_observation": "next state s′"},
+    5: {"next_observation": "what it saw: s′"},
+    7: {"next_observation": "what they saw: s′"},
+    10: {"observation": "state s"},
+    13: {"observation": "state s"},
+}
+
+
+def test_the_steps_show_the_recorded_frames_pixel_by_pixel(page, seeing):
+    record = next(one for one in records_of(seeing / "seeing") if one["delayed"])
+    frames = recorded_frames(record)
+    assert frames.shape == (6, 2, 3, 20, 20, 1)
+    assert len(np.unique(frames)) > 10
+    row = 2
+    with visiting(page, seeing) as address:
+        id = Watched(seeing, seeing / "seeing").id
+        for step in range(1, 16):
+            opened(page, f"{address}steps?id={id}&update={record['update']}&step={step}&row={row + 1}")
+            assert page.locator("figure.frames").count() == len(FRAMES.get(step, {}))
+            for name, words in FRAMES.get(step, {}).items():
+                found = drawn_frames(page, f"[data-name={name}_frames]")
+                assert [one["words"] for one in found] == [f"{words}, row {row + 1}, frame {n} of 3" for n in (1, 2, 3)]
+                assert {(one["rendering"], one["times"]) for one in found} == {("pixelated", 4)}
+                for one, frame in zip(found, frames[row, int(name.startswith("next"))], strict=True):
+                    assert (one["pixels"][..., :3] == frame).all()
+                    assert (one["pixels"][..., 3] == 255).all()
+                caption = page.locator(f"[data-name={name}_frames] .caption").inner_text()
+                assert caption.endswith("3 frames of 40×40 grey, the oldest first, drawn as 20×20")
+        opened(page, f"{address}steps?id={id}&update={record['update']}&step=4")
+        glances = drawn_frames(page, ".glance")
+        assert len(glances) == 12
+        for n, one in enumerate(glances):  # the newest frame of s and s' of every row
+            assert (one["pixels"][..., :3] == frames[n // 2, n % 2, -1]).all()
+        assert "up to 2 pixels" in page.locator("#step-data").inner_text()
+
+
+def test_the_steps_say_who_reads_the_frames_and_how_the_encoder_moved(page, seeing):
+    record = next(one for one in records_of(seeing / "seeing") if one["delayed"])
+    with visiting(page, seeing) as address:
+        id = Watched(seeing, seeing / "seeing").id
+        said, named = {}, {}
+        for step in range(1, 16):
+            opened(page, f"{address}steps?id={id}&update={record['update']}&step={step}")
+            said[step] = page.locator("#panel").inner_text()
+            named[step] = page.evaluate(
+                """() => Object.fromEntries([...document.querySelectorAll("#step-data [data-name]")].map(
+                    (one) => [`${one.dataset.name} ${one.dataset.row ?? ""}`.trim(), one.dataset.value]))"""
+            )
+    assert named[1]["sight"] == "3 frames of 40×40 grey"
+    assert named[1]["transition_bytes"] == str(record["images"]["transition_bytes"])
+    assert [name for name in ("features", "state") if name in said[2].split("Why?")[0].split("\n")] == ["features"]
+    actor, critic = 8 * 16 + 17 * 1, 9 * 16 + 17 * 1  # 7 features, and an action
+    assert named[2]["actor_parameters"] == str(actor)
+    assert named[3]["critic_parameters"] == str(critic)
+    assert named[3]["encoder_parameters"] == str(record["images"]["parameters"])
+    assert named[3]["all_parameters"] == str(2 * actor + 4 * critic + 2 * record["images"]["parameters"])
+    assert named[3]["apart_encoder"] == str(record["apart"]["encoder"])
+    assert float(named[12]["gradient encoder"]) == record["gradient"]["encoder"] > 0
+    assert float(named[12]["moved encoder"]) == record["moved"]["encoder"] > 0
+    assert float(named[15]["moved encoder_target"]) == record["moved"]["encoder_target"] > 0
+    assert float(named[15]["share encoder_target"]) == pytest.approx(0.005, rel=1e-3)
+    assert all("encoder" in said[step] and "7 numbers" in said[step] for step in (2, 3, 5, 7, 10, 13))
+    assert "of the encoder they share" in said[12]
+    assert "the encoder’s target towards the encoder" in said[15]
+    assert all("encoder" not in said[step] for step in (4, 6, 8, 9, 11, 14))
+
+
+def hostile_images(images):
+    """What a record may claim; none of it is ours."""
+    (picture,) = images["pictures"]
+    packed = base64.b64decode(images["frames"])
+    encoded = lambda data: base64.b64encode(data).decode()
+    frames = {
+        "no base64": "<img src=x onerror=alert(1)>",
+        "nothing": "",
+        "a number": 5,
+        "null": None,
+        "garbage": encoded(bytes(range(256)) * 20),
+        "torn": encoded(packed[:-200]),
+        "more after the end": encoded(packed + b"more"),
+        "too few": encoded(zlib.compress(b"\x80" * 1000)),
+        "a bomb": encoded(zlib.compress(bytes(2**24))),
+        "a larger bomb": encoded(zlib.compress(bytes(2**28))),
+    }
+    shapes = [
+        *([4, 20, 10**9, 1], [10**9, 20, 20, 1], [3, 20, 20, 4], [3, 20, -20, 1], [3, 0, 20, 1], [3, 20, 20.5, 1]),
+        *([3, 20, 20], [3, 20, 20, 1, 1], [3, 20, "20", 1], None, "3", {"length": 4}, [3, 33, 33, 1]),
+    ]
+    whole = [None, [], "images", 7, True, {}, {**images, "pictures": []}, {**images, "pictures": [picture] * 3}]
+    whole += [{**images, "pictures": {"length": 1}}, {**images, "pictures": [None]}, {**images, "stack": 1e300}]
+    whole += [{**images, "features": "<b>"}, {**images, "parameters": None}, {**images, "random_shift": -1}]
+    yield from (({**images, "frames": one}, True) for one in frames.values())
+    yield from (({**images, "pictures": [{**picture, "shown": one}]}, False) for one in shapes)
+    yield from ((one, False) for one in whole)
+
+
+def test_hostile_images_are_not_drawn_and_hurt_nothing_else(page, seeing, tmp_path):
+    record = next(one for one in records_of(seeing / "seeing") if one["delayed"])
+    shutil.copytree(seeing / "seeing", tmp_path / "run")
+    cases = list(hostile_images(record["images"]))
+    rows = [record | {"update": 2 * n, "images": images} for n, (images, _) in enumerate(cases, start=1)]
+    text = {**record["images"]["pictures"][0], "name": HOSTILE}
+    rows.append(record | {"update": 2000, "images": {**record["images"], "pictures": [text]}})
+    (tmp_path / "run/updates.jsonl").write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+    with visiting(page, tmp_path) as address:
+        opened(page, f"{address}steps?id={Watched(tmp_path, tmp_path / 'run').id}&step=4&update=2000")
+        assert page.locator("#step-data canvas").count() == 12 + 6
+        for n, (_, is_image) in enumerate(cases, start=1):
+            page.locator("#update-select").select_option(str(2 * n))
+            page.wait_for_function(
+                "(n) => document.querySelector('#update-words').textContent.startsWith(n)", arg=f"Update {2 * n} at"
+            )
+            assert page.locator("#problem").is_hidden()
+            assert page.locator("#step-data canvas").count() == 0, cases[n - 1]
+            assert list(shown(page, "reward").values()) == record["rows"]["reward"]
+            words = page.locator("#step-data").inner_text()
+            assert words.count("The frames of this update cannot be read.") == (2 if is_image else 0), cases[n - 1]
+        assert page.locator("main img").count() == 0
+
+
+def test_two_images_with_channels_of_their_own_are_told_apart(page, seeing, tmp_path):
+    record = next(one for one in records_of(seeing / "seeing") if one["delayed"])
+    pictures = [
+        {"name": "eye['left']", "channels": 3, "height": 100, "width": 60, "shown": [4, 25, 15, 3]},
+        {"name": "eye['right']", "channels": 2, "height": 8, "width": 9, "shown": [4, 8, 9, 1]},
+    ]
+    size = 12 * 4 * (25 * 15 * 3 + 8 * 9)
+    data = np.random.default_rng(0).integers(0, 256, size, dtype=np.uint8)
+    frames = base64.b64encode(zlib.compress(data.tobytes())).decode()
+    record["images"] |= {"pictures": pictures, "stack": 6, "others": 2, "frames": frames, "random_shift": 0}
+    record["observation_size"] = 30
+    for name in ("observation", "next_observation"):
+        record["rows"][name] = [[0.25 * row] * 24 for row in range(6)]
+    shutil.copytree(seeing / "seeing", tmp_path / "run")
+    (tmp_path / "run/updates.jsonl").write_bytes(msgspec.json.encode(record) + b"\n")
+    with visiting(page, tmp_path) as address:
+        id = Watched(tmp_path, tmp_path / "run").id
+        opened(page, f"{address}steps?id={id}&step=10&row=2")
+        found = drawn_frames(page, "[data-name=observation_frames]")
+        left, right = found[:4], found[4:]
+        assert left[0]["words"] == "state s, eye['left'], row 2, frame 3 of 6"
+        assert [one["words"].split(", ", 3)[3] for one in right] == [
+            *("frame 5 of 6, channel 1 of 2", "frame 5 of 6, channel 2 of 2"),
+            *("frame 6 of 6, channel 1 of 2", "frame 6 of 6, channel 2 of 2"),
+        ]
+        each = 4 * (25 * 15 * 3 + 8 * 9)
+        own = data[2 * each : 3 * each]  # of the second row's s
+        coloured, grey = own[: 4 * 25 * 15 * 3].reshape(4, 25, 15, 3), own[4 * 25 * 15 * 3 :].reshape(4, 8, 9, 1)
+        assert all((one["pixels"][..., :3] == true).all() for one, true in zip(left, coloured, strict=True))
+        assert all((one["pixels"][..., :3] == true).all() for one, true in zip(right, grey, strict=True))
+        words = page.locator("[data-name=observation_frames]").inner_text()
+        assert (
+            "eye['left'], row 2: 6 frames of 100×60 colour, the last 4 frames, the oldest first, drawn as 25×15"
+            in words
+        )
+        assert "eye['right'], row 2: 6 frames of 8×9 in 2 channels, the last 4 channels, one by one" in words
+        assert "… and 2 images more" in words
+        assert set(shown(page, "observation").values()) == {0.25}
+        assert "… 6 more" in page.locator("#step-data").inner_text()
+        page.keyboard.press("Home")
+        assert "6 frames of 100×60 colour, 6 frames of 8×9 in 2 channels, 2 images more and 30 numbers" in (
+            page.locator("#step-data").inner_text()
+        )
+
+
+def target_told(page):
+    """What step 9 says of the chosen row: its sum, and what is on the way from `min` to `y`."""
+    words = page.locator(".arithmetic .term").evaluate_all("(all) => all.map((one) => one.innerText.split('\\n'))")
+    return words[:2], page.locator("#diagram .labels").text_content(), page.locator("#step-formula").inner_text()
+
+
+def test_a_target_uses_its_rows_own_discount_and_tells_how_far_it_looks_ahead(page, seeing, tmp_path):
+    record = next(one for one in records_of(seeing / "seeing") if one["delayed"])
+    record["rows"] |= {
+        "discount": [0.970299, 0.9801, 0.99, 0.5, 0.8687458, 0.970299],
+        "terminated": [False] * 5 + [True],
+    }
+    record["rows"]["reward"] = [1.5] * 6
+    older = msgspec.json.decode(msgspec.json.encode(record)) | {"update": 1000}
+    del older["rows"]["discount"]
+    certain = msgspec.json.decode(msgspec.json.encode(record)) | {"update": 1002}
+    certain["settings"]["gamma"], certain["rows"]["discount"] = 1.0, [1.0] * 6
+    shutil.copytree(seeing / "seeing", tmp_path / "run")
+    rows = (record, older, certain)
+    (tmp_path / "run/updates.jsonl").write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+    with visiting(page, tmp_path) as address:
+        place = f"{address}steps?id={Watched(tmp_path, tmp_path / 'run').id}&step=9"
+        expected = {
+            1: ("r of 3 steps", "0.970299", "γ³", "γ³"),
+            2: ("r of 2 steps", "0.9801", "γ²", "γ²"),
+            3: ("r", "0.99", "γ", "γ"),
+            4: ("r", "0.5", "γᵏ", "γᵏ"),  # no power of γ: not ours, and still what was used
+            5: ("r of 14 steps", "0.8687458", "γ¹⁴", "γ¹⁴"),
+            6: ("r of 3 steps", "0.970299", "γ³", "0"),
+        }
+        for row, (earned, discount, power, arrives) in expected.items():
+            opened(page, f"{place}&update={record['update']}&row={row}")
+            terms, labels, formula = target_told(page)
+            assert terms == [["1.5000", earned], [discount, power]]
+            assert labels == f"r, d× {arrives}"
+            assert formula == "y = r + γᵏ · (1 − d) · min(Q₁′, Q₂′)"
+        assert "what k steps earned" in page.locator("#step-sentence").inner_text()
+        for update, gamma in ((1000, "0.99"), (1002, "1")):
+            opened(page, f"{place}&update={update}&row=1")
+            terms, labels, formula = target_told(page)
+            assert terms == [["1.5000", "r"], [gamma, "γ"]]
+            assert labels == "r, d× γ"
+            assert formula == "y = r + γ · (1 − d) · min(Q₁′, Q₂′)"
+
+
+def test_frames_are_not_wider_than_a_phone(page, seeing):
+    with visiting(page, seeing) as address:
+        id = Watched(seeing, seeing / "seeing").id
+        page.set_viewport_size({"width": 360, "height": 740})
+        try:
+            for step in FRAMES:
+                opened(page, f"{address}steps?id={id}&step={step}")
+                assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        finally:
+            page.set_viewport_size({"width": 1280, "height": 850})

@@ -1,15 +1,20 @@
 """Recording: an update that is written down is the run's own, to the bit, and the numbers told of it are right."""
 
+import base64
 import json
 import math
 import os
+import sys
+import zlib
 from functools import partial
 
+import gymnasium
 import numpy as np
 import pytest
 import test_native
 import tiny
 import torch
+from gymnasium import spaces
 from test_training import bytes_of
 from worlds_for_tests import Counting, Probe
 
@@ -21,8 +26,9 @@ from td3.learner import Learner
 from td3.learner.making import bytes_of_networks, make_learner
 from td3.learner.native.engine import NativeLearner
 from td3.recording import Allowance, Recorder, chosen, histogram
+from td3.replay import bytes_per_transition
 from td3.training import Session
-from td3.types import Layout, Transitions
+from td3.types import Layout, Picture, Transitions
 
 SMALL = {"hidden": (16, 16), "batch_size": 16, "threads": 1, "eval_episodes": 2, "film": False}
 ENGINES = {"native": NativeLearner, "torch": Learner}
@@ -433,6 +439,234 @@ def test_threads_are_as_many_as_before_after_a_recorded_update(tmp_path):
     recorder.learn(learner, 1, np.random.default_rng(0), np.random.default_rng(1), "torch")
     recorder.close()
     assert seen == [2] and torch.get_num_threads() == 2
+
+
+# ---- images ----
+
+EYES = (Picture("observation['left']", 3, 40, 24), Picture("observation['right']", 1, 12, 9), Picture("third", 1, 8, 8))
+SEEING = {"hidden": (8,), "encoder_channels": (2, 3), "encoder_features": 5, "buffer_size": 200}
+
+
+class Seeing(gymnasium.Env):
+    """An image and two numbers, all by chance; ends after nine steps, every second time by time limit."""
+
+    observation_space = spaces.Dict({"eye": spaces.Box(0, 255, (12, 10, 3), np.uint8), "ear": spaces.Box(-1, 1, (2,))})
+    action_space = spaces.Box(-1, 1, (2,), np.float32)
+    episode = 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.count, self.episode = 0, self.episode + 1
+        return self._seen(), {}
+
+    def step(self, action):
+        self.count += 1
+        over, ended = self.count == 9, self.episode % 2 == 0
+        return self._seen(), float(action[0]), over and ended, over and not ended, {}
+
+    def _seen(self):
+        eye = self.np_random.integers(0, 256, (12, 10, 3), dtype=np.uint8)
+        return {"eye": eye, "ear": self.np_random.uniform(-1, 1, 2).astype(np.float32)}
+
+
+@pytest.mark.usefixtures("_always")
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"random_shift": 2, "n_step": 3, "policy_delay": 1},
+        {"random_shift": 3, "n_step": 2, "normalize_observations": True, "policy_delay": 3, "grey": True},
+    ],
+)
+def test_recording_every_update_changes_no_bit_of_a_run_that_sees_images(settings, tmp_path):
+    settings = {"env": Seeing, "steps": 100, "log_every": 1, "frame_stack": 3, **SEEING, **settings}
+    recorded = played(config(**settings), tmp_path / "recorded")
+    plain = played(config(**settings, record_updates=False), tmp_path / "plain")
+    assert any("encoder" in name for name in recorded[0][0])
+    assert recorded == plain
+    told = lines(tmp_path / "recorded")
+    assert [one["update"] for one in told] == list(range(1, 71))
+    assert all(len(frames_of(one)) == 6 for one in told)
+
+
+def frames_of(told):
+    """By row: s and s', each a list of images (frames, height, width, channels)."""
+    whole = zlib.decompress(base64.b64decode(told["images"]["frames"], validate=True))
+    shapes, place, rows = [one["shown"] for one in told["images"]["pictures"]], 0, []
+    for _ in told["rows"]["reward"]:
+        rows.append(([], []))
+        for shape, moment in [(shape, moment) for moment in (0, 1) for shape in shapes]:
+            size = math.prod(shape)
+            rows[-1][moment].append(np.frombuffer(whole[place : place + size], np.uint8).reshape(shape))
+            place += size
+    assert place == len(whole)
+    return rows
+
+
+def seeing(pictures=EYES, stack=1, numbers=0, rows=60, **settings):
+    """A learner that remembers one episode of frames by chance."""
+    layout, chance = Layout(numbers, pictures, stack), np.random.default_rng(7)
+    learner = Learner(layout, 2, Config(env="none", **{**SEEING, "batch_size": 16, **settings}), 0)
+    frames = chance.integers(0, 256, (rows + 1, layout.frame), dtype=np.uint8)
+    stacked = np.stack([frames[np.maximum(np.arange(n - stack + 1, n + 1), 0)] for n in range(rows + 1)])
+    seen = layout.joined(stacked, chance.standard_normal((rows + 1, numbers)).astype(np.float32))
+    action = chance.uniform(-1, 1, (rows, 2)).astype(np.float32)
+    reward = chance.standard_normal(rows).astype(np.float32)
+    learner.memory.add(Transitions.in_a_row(seen[:-1], action, reward, seen[1:], np.arange(rows) == rows - 1))
+    return learner
+
+
+def recorded_image_update(learner, path, count=1):
+    """What the last of so many updates told, and the batch that it read."""
+    recorder = Recorder(path / "updates.jsonl", learner.config, 0, clock=lambda: 0.0)
+    for number in range(1, count + 1):
+        drawn = learner.draw(np.random.default_rng(number), np.random.default_rng(1))
+        batch = learner.recall(drawn)
+        recorder.learn(learner, number, np.random.default_rng(number), np.random.default_rng(1), "torch")
+    recorder.close()
+    return lines(path)[-1], batch, drawn
+
+
+def shrunk_by_hand(image, square):
+    """(channels, height, width) → (height, width, channels), each pixel the mean of a square of pixels."""
+    channels, height, width = image.shape
+    down, right = range(0, height, square), range(0, width, square)
+    means = [
+        [[image[one, y : y + square, x : x + square].mean() for one in range(channels)] for x in right] for y in down
+    ]
+    return np.rint(means)
+
+
+@pytest.mark.parametrize("settings", [{}, {"random_shift": 2, "n_step": 3}])
+def test_the_frames_told_are_those_the_networks_read_the_newest_few_of_the_first_images(settings, tmp_path):
+    learner = seeing(stack=5, numbers=30, **settings)
+    told, batch, _ = recorded_image_update(learner, tmp_path)
+    assert [one["name"] for one in told["images"]["pictures"]] == ["observation['left']", "observation['right']"]
+    assert [(one["channels"], one["height"], one["width"]) for one in told["images"]["pictures"]] == [
+        (3, 40, 24),
+        (1, 12, 9),
+    ]
+    assert [one["shown"] for one in told["images"]["pictures"]] == [[4, 20, 12, 3], [4, 12, 9, 1]]
+    assert told["images"]["others"] == 1 and told["images"]["stack"] == 5
+    assert told["images"]["random_shift"] == settings.get("random_shift", 0)
+    assert told["observation_size"] == 30 and told["action_size"] == 2
+    assert told["rows"]["discount"][0] == pytest.approx(0.99 ** settings.get("n_step", 1))
+    shown = chosen(batch.terminated.numpy() > 0)
+    for place, (row, moments) in enumerate(zip(shown, frames_of(told), strict=True)):
+        for name, (left, right) in zip(("observation", "next_observation"), moments, strict=True):
+            bytes_read = getattr(batch, name)[row].numpy()
+            stack = bytes_read[: 5 * learner.layout.frame].reshape(5, learner.layout.frame)
+            for frame in range(4):
+                first, second = stack[frame + 1][: 3 * 40 * 24], stack[frame + 1][3 * 40 * 24 : 3 * 40 * 24 + 12 * 9]
+                assert (left[frame] == shrunk_by_hand(first.reshape(3, 40, 24), 2)).all()
+                assert (right[frame][..., 0] == second.reshape(12, 9)).all()
+            numbers = bytes_read[5 * learner.layout.frame :].view(np.float32)
+            assert told["rows"][name][place] == pytest.approx(numbers[:24].tolist(), rel=1e-6)
+
+
+@pytest.mark.parametrize(("channels", "stack", "first"), [(4, 1, 0), (4, 2, 4), (2, 3, 2), (12, 1, 8)])
+def test_an_image_that_is_neither_grey_nor_coloured_is_told_channel_by_channel(channels, stack, first, tmp_path):
+    learner = seeing((Picture("observation", channels, 8, 9),), stack)
+    told, batch, _ = recorded_image_update(learner, tmp_path)
+    (picture,) = told["images"]["pictures"]
+    assert picture["shown"] == [4, 8, 9, 1]
+    planes = batch.observation[0].numpy().reshape(-1, 8, 9)
+    assert (frames_of(told)[0][0][0][..., 0] == planes[first : first + 4]).all()
+    assert told["rows"]["observation"] == [[]] * 6 and told["observation_size"] == 0
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "square", "small"),
+    [(32, 32, 1, (32, 32)), (33, 8, 2, (17, 4)), (84, 84, 3, (28, 28)), (8, 100, 4, (2, 25)), (65, 64, 3, (22, 22))],
+)
+def test_a_large_image_is_averaged_to_thirty_two_pixels_at_most(height, width, square, small):
+    image = np.random.default_rng(0).integers(0, 256, (3, height, width), dtype=np.uint8)
+    found = recording.averaged(image)
+    assert found.dtype == np.uint8 and found.shape == (3, *small)
+    assert (np.moveaxis(found, 0, 2) == shrunk_by_hand(image, square)).all()
+
+
+def test_frames_that_s_and_its_successor_share_are_written_once_and_the_largest_line_is_short_enough(tmp_path):
+    (tmp_path / "shared").mkdir()
+    told, *_ = recorded_image_update(seeing((Picture("one", 1, 32, 32),), 4), tmp_path / "shared")
+    different = {frame.tobytes() for row in frames_of(told) for (frames,) in row for frame in frames}
+    assert len(different) <= 6 * 5  # of 6 × 8
+    assert 1024 * len(different) < len(base64.b64decode(told["images"]["frames"])) < 1100 * len(different)
+    (tmp_path / "largest").mkdir()
+    learner = seeing((Picture("n" * 5_000, 3, 32, 32),) * 3, 4, numbers=30, n_step=9, random_shift=1)
+    told, *_ = recorded_image_update(learner, tmp_path / "largest")
+    assert 250_000 < (tmp_path / "largest" / "updates.jsonl").stat().st_size < 450_000 < recording.LONGEST_LINE
+    assert len(told["images"]["pictures"][1]["name"]) == 100
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_encoders_gradient_and_how_far_it_and_its_target_moved_are_told_apart_from_the_critics(count, tmp_path):
+    learner = seeing(stack=2, numbers=3)
+    if count == 2:
+        (tmp_path / "first").mkdir()
+        recorded_image_update(learner, tmp_path / "first")
+    before = [kept(one.encoder) for one in (learner.critics, learner.critic_targets)]
+    heads = kept(learner.critics.layers)
+    told, *_ = recorded_image_update(learner, tmp_path)
+    after = [kept(one.encoder) for one in (learner.critics, learner.critic_targets)]
+    found = [float(one.grad.double().square().sum()) for one in learner.critics.encoder.parameters()]
+    assert told["gradient"]["encoder"] == pytest.approx(math.sqrt(sum(found)), rel=1e-4) and min(found) > 0
+    for which in (0, 1):
+        expected = math.sqrt(sum(float(one.grad[which].square().sum()) for one in learner.critics.layers.parameters()))
+        assert told["gradient"][f"critic{which + 1}"] == pytest.approx(expected, rel=1e-4)
+        expected = apart(heads, kept(learner.critics.layers), which)
+        assert told["moved"][f"critic{which + 1}"] == pytest.approx(expected, rel=1e-6)
+    assert told["moved"]["encoder"] == pytest.approx(apart(before[0], after[0]), rel=1e-6)
+    assert told["moved"]["encoder"] > 0
+    assert told["apart"]["encoder"] == pytest.approx(apart(*after), rel=1e-6)
+    if count == 1:
+        assert told["moved"]["encoder_target"] is None
+    else:
+        assert told["moved"]["encoder_target"] == pytest.approx(apart(before[1], after[1]), rel=1e-6)
+        moved = told["moved"]["encoder_target"]
+        assert moved / (moved + told["apart"]["encoder"]) == pytest.approx(0.005, rel=1e-3)
+    assert told["images"]["parameters"] == sum(one.numel() for one in learner.critics.encoder.parameters())
+    assert told["images"]["features"] == 5 * 3 + 3 == learner.actor.layers[0].in_features
+
+
+def test_what_actor_and_critics_made_of_images_is_told_as_the_update_had_it(tmp_path):
+    learner = seeing(stack=2, policy_delay=1)
+    drawn = learner.draw(np.random.default_rng(1), np.random.default_rng(1))
+    batch = learner.recall(drawn)
+    with torch.no_grad():
+        own_action = learner.actor(learner.critics.encoder(batch.observation))
+        target_action = learner.actor_target(learner.critic_targets.encoder(batch.next_observation))
+    told, *_ = recorded_image_update(learner, tmp_path)
+    shown = chosen(batch.terminated.numpy() > 0)
+    assert np.array(told["rows"]["own_action"]) == pytest.approx(own_action[shown].numpy(), rel=1e-5)
+    assert np.array(told["rows"]["target_action"]) == pytest.approx(target_action[shown].numpy(), rel=1e-5)
+    assert np.array(told["batch"]["histogram"]).sum() == 2 * 16
+
+
+def test_ages_and_places_of_frames_count_moments_of_which_an_episode_has_one_more(tmp_path):
+    told, _, drawn = recorded_image_update(seeing(stack=2, rows=60), tmp_path)
+    ages = 60 - drawn.places  # the beginning is place 0
+    assert told["memory"] == {"rows": 60, "capacity": 200, "mean_age": ages.mean(), "oldest_age": 60}
+    assert told["images"]["transition_bytes"] == bytes_per_transition(Layout(0, EYES, 2), 2)
+
+
+def test_frames_are_told_without_any_library_for_images(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    told, *_ = recorded_image_update(seeing(), tmp_path)
+    assert len(frames_of(told)) == 6
+
+
+def test_a_record_of_numbers_alone_has_nothing_of_images(tmp_path, monkeypatch):
+    *_, told, _ = tiny_record("torch", tmp_path, monkeypatch, 2)
+    assert list(told) == [
+        *("update", "step", "delayed", "engine", "settings", "observation_size", "action_size", "memory", "rows"),
+        *("critic_loss", "actor_loss", "gradient", "moved", "apart", "batch"),
+    ]
+    assert list(told["rows"])[:7] == [
+        *("row", "observation", "action", "reward", "next_observation", "terminated", "discount")
+    ]
+    assert list(told["gradient"]) == ["critic1", "critic2", "actor"] and list(told["memory"])[-1] == "oldest_age"
+    assert "encoder" not in told["moved"] and list(told["apart"]) == ["actor", "critic1", "critic2"]
 
 
 # ---- what an evaluation tells besides ----

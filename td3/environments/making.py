@@ -58,6 +58,12 @@ def make_worlds(
         raise
 
 
+def make_single(env: str | Callable[..., Any], view: View = PLAIN) -> gymnasium.Env[Any, Any]:
+    """One environment as it is looked at, for whoever wants to play it without us."""
+    name, make = env_name(env), maker(env)
+    return view.on(_single(name, drawing(name, make, view.pixels) if view.pixels else make))
+
+
 def make_drawable(env: str | Callable[..., Any], others: Sequence[Any], size: int, view: View = PLAIN) -> LocalWorlds:
     """One environment more that draws what it shows, as arrays and if it can be told so about `size` pixels wide.
 
@@ -92,11 +98,16 @@ def _made_to_draw(name: str, make: Callable[..., Any], size: int) -> Made:
 
 
 def draw_plainly(env: gymnasium.Env[Any, Any]) -> None:
-    """Without MuJoCo's shadows, mirrors and smooth edges, which cost twenty times as much as all else in a picture."""
+    """Without MuJoCo's shadows, mirrors and smooth edges, which cost twenty times as much as all else in a picture.
+
+    And by the camera that goes along, if there is one: what walks would walk out of the picture of any other.
+    """
     model: Any = getattr(env.unwrapped, "model", None)
     with contextlib.suppress(AttributeError, TypeError):  # another kind of model, or none
         model.vis.quality.shadowsize = model.vis.quality.offsamples = 0
         model.mat_reflectance[:] = 0
+    with contextlib.suppress(AttributeError, TypeError, KeyError):  # or one without such a camera
+        env.unwrapped.mujoco_renderer.camera_id = model.camera("track").id  # type: ignore[attr-defined]
 
 
 def takes(make: Callable[..., Any], name: str) -> bool:

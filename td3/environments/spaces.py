@@ -279,6 +279,16 @@ def describe_bounds(low: NDArray[np.float64], high: NDArray[np.float64]) -> str:
     return " ".join(pairs[:8]) + (f" … {len(pairs)} in all" if len(pairs) > 8 else "")
 
 
+def described(layout: Layout) -> str:
+    """What an agent sees, in a few words: '17 observations', '3 frames of 84×84×3 and 5 numbers'."""
+    if not layout.pictures:
+        return f"{layout.numbers} observations"
+    sizes = [f"{one.height}×{one.width}×{one.channels}" for one in layout.pictures]
+    frames = f"{layout.stack} frames" if layout.stack > 1 else "an image"
+    told = [f"{frames} of {' and '.join(sizes)}", f"{layout.numbers} numbers" if layout.numbers else ""]
+    return " and ".join(filter(None, told))
+
+
 def oddities(observation: ObservationMap, action: ActionMap) -> list[str]:
     """What a user may not have meant, one sentence each."""
     notes: list[str] = []

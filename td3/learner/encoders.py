@@ -13,6 +13,8 @@ from torch.nn.utils import skip_init
 from td3.config import Config
 from td3.types import Layout, Picture
 
+LARGE = 48  # pixels: what is no smaller is taken in patches that do not overlap, in a third of the time
+
 
 class Vectors(nn.Module):
     """Numbers are read as they are."""
@@ -54,8 +56,14 @@ class Eye(nn.Module):
         layers: list[nn.Module] = []
         inputs, height, width = self.shape
         for outputs in channels:
-            layers += [skip_init(nn.Conv2d, inputs, outputs, kernel_size=3, stride=2, padding=1), nn.ReLU()]
-            inputs, height, width = outputs, (height + 1) // 2, (width + 1) // 2
+            if min(height, width) >= LARGE:
+                convolution = skip_init(nn.Conv2d, inputs, outputs, kernel_size=4, stride=4)
+                height, width = height // 4, width // 4
+            else:
+                convolution = skip_init(nn.Conv2d, inputs, outputs, kernel_size=3, stride=2, padding=1)
+                height, width = (height + 1) // 2, (width + 1) // 2
+            layers += [convolution, nn.ReLU()]
+            inputs = outputs
         self.convolutions = nn.Sequential(*layers)
         self.joined = skip_init(nn.Linear, inputs * height * width, features)
         # Without it the features grow until every tanh is saturated, the actor's too.
@@ -64,7 +72,7 @@ class Eye(nn.Module):
     def forward(self, frames: Tensor) -> Tensor:
         pixels = frames.reshape(len(frames), *self.shape)
         # Bytes become numbers here and nowhere else; channels last is how the convolutions are fastest on a CPU.
-        pixels = pixels.to(dtype=self.joined.weight.dtype, memory_format=torch.channels_last) / 255 - 0.5
+        pixels = pixels.to(dtype=self.joined.weight.dtype, memory_format=torch.channels_last).div_(255).sub_(0.5)
         return torch.tanh(self.norm(self.joined(self.convolutions(pixels).flatten(1))))
 
 

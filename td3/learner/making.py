@@ -12,17 +12,20 @@ from td3 import seeding
 from td3.config import Config
 from td3.errors import ConfigError
 from td3.learner import ENGINES, Learner
+from td3.learner.encoders import encoder_of
 from td3.replay.room import RESERVE, available, human
 from td3.types import Layout
 
 
 def make_learner(engine: str, config: Config, layout: Layout, action_size: int) -> Learner:
-    check_networks(engine, config, layout, action_size)
     seed = int(seeding.sequence(config.seed, "weights").generate_state(1, np.uint64)[0] >> 1)
     with fitting(config):
+        check_networks(engine, config, layout, action_size)
         learner = ENGINES[engine](layout, action_size, config, seed)
     if config.compile:
-        for network in (learner.actor, learner.actor_target, learner.critics, learner.critic_targets):
+        networks = [learner.actor, learner.actor_target, learner.critics, learner.critic_targets]
+        encoders = [one.encoder for one in (learner.critics, learner.critic_targets)] if layout.pictures else []
+        for network in (*networks, *encoders):
             network.compile()
     return learner
 
@@ -45,18 +48,10 @@ def bytes_of_networks(engine: str, config: Config, layout: Layout, action_size: 
     def parameters(inputs: int, outputs: int) -> int:
         return sum((before + 1) * after for before, after in pairwise((inputs, *config.hidden, outputs)))
 
-    features = config.encoder_features * len(layout.pictures) + layout.numbers
-    learned = parameters(features, action_size) + 2 * parameters(features + action_size, 1)
-    units = sum(config.hidden)
-    for picture in layout.pictures:
-        inputs, pixels = layout.stack * picture.channels, picture.height * picture.width
-        units += inputs * pixels
-        for outputs in config.encoder_channels:
-            pixels = -(-pixels // 4)  # each convolution halves width and height
-            learned += (9 * inputs + 1) * outputs
-            units += outputs * pixels
-            inputs = outputs
-        learned += (inputs * pixels + 1) * config.encoder_features
+    encoder = encoder_of(layout, config)  # costs nothing: nobody has written to it
+    learned = parameters(encoder.size, action_size) + 2 * parameters(encoder.size + action_size, 1)
+    learned += sum(one.numel() for one in encoder.parameters())
+    units = sum(config.hidden) + 2 * layout.stack * layout.frame  # pixels as numbers, and what the convolutions make
     copies = 4  # itself, its target, and two numbers that Adam remembers
     copies += 3 if engine == "native" else 1  # packed for the library's products; or the gradient
     copies += 3 if config.record_updates else 0  # while an update is recorded: how all but the squares were before
@@ -64,8 +59,13 @@ def bytes_of_networks(engine: str, config: Config, layout: Layout, action_size: 
     return 4 * (copies * learned + 7 * config.batch_size * units)
 
 
-def check_frames(config: Config, layout: Layout, num_envs: int) -> None:
-    """Frames are remembered once, so a transition can be drawn only while those before it are held, too."""
+def check_settings(config: Config, layout: Layout, num_envs: int) -> None:
+    """Refuses settings that cannot be kept with what is observed."""
+    if config.random_shift and not layout.pictures:
+        raise ConfigError(f"random_shift must be 0 here: no image is observed; got {config.random_shift}.")
+    if config.normalize_observations and not layout.numbers:
+        raise ConfigError("normalize_observations must be left alone here: images alone are observed, and no numbers.")
+    # Frames are remembered once, so a transition can be drawn only while those before it are held, too.
     least = 2 * num_envs * (layout.stack + 1)
     if layout.pictures and config.buffer_size < least:
         raise ConfigError(

@@ -9,7 +9,7 @@ from td3 import seeding
 from td3.collection import Collector
 from td3.config import SETTINGS, Config, env_name, task_settings
 from td3.environments import View, make_worlds
-from td3.environments.spaces import describe_bounds, oddities
+from td3.environments.spaces import Part, describe_bounds, oddities
 from td3.errors import ConfigError
 from td3.replay import bytes_per_transition
 from td3.replay.room import check_room, human
@@ -19,7 +19,7 @@ STEPS = 200
 
 def check_environment(config: Config) -> dict[str, Any]:
     """Makes it, plays some random steps, and tells what was found; raises what training would raise."""
-    worlds = make_worlds(config.env, view=View.of(config))
+    worlds = make_worlds(config.env, config.num_envs, config.workers, config.worker_timeout, view=View.of(config))
     try:
         began = time.perf_counter()
         seeds = seeding.environment_seeds(config.seed, "environments", worlds.num_envs)
@@ -44,7 +44,7 @@ def check_environment(config: Config) -> dict[str, Any]:
             "trainable": True,
             "num_envs": worlds.num_envs,
             "observation": [
-                {"name": part.name, "shape": part.shape, "dtype": part.dtype.name, "numbers": part.size}
+                {"name": part.name, "shape": part.shape, "dtype": part.dtype.name, **reading(part, config)}
                 for part in worlds.observation.parts
             ],
             "observation_size": worlds.observation.size,
@@ -58,25 +58,40 @@ def check_environment(config: Config) -> dict[str, Any]:
             "steps_per_second": speed,
             "reward_range": [min(rewards), max(rewards)],
             "episode_lengths": lengths,
-            "task_settings": dict(task_settings(config.env, config.preset)),
+            "task_settings": {name: getattr(config, name) for name in task_settings(config.env, config.preset)},
             "notes": notes,
         }
     finally:
         worlds.close()
 
 
+def reading(part: Part, config: Config) -> dict[str, Any]:
+    """What is done with a part of the observation, and how many numbers the networks read of it."""
+    if part.picture:
+        frames = f"{part.stack} frames" if part.stack > 1 else "an image"
+        channels = f"{part.picture.channels} channel{'s' if part.picture.channels > 1 else ''}"
+        layers = ", ".join(map(str, config.encoder_channels))
+        shift = f", shifted by up to {config.random_shift} pixels when learned from" if config.random_shift else ""
+        read = (
+            f"{frames} of {part.picture.height}×{part.picture.width}, {channels}; each remembered once, as bytes"
+            f"{shift}; convolutions {layers} make {config.encoder_features} numbers of it"
+        )
+        return {"numbers": config.encoder_features, "read": read}
+    numbers = f"{part.size} number{'s' if part.size > 1 else ''}"
+    one_hot = ", a 1 for the one it is" if part.categories is not None else ""
+    normal = ", normalised" if config.normalize_observations else ""
+    return {"numbers": part.size, "read": f"{numbers}{one_hot}{normal}"}
+
+
 def lines_of(found: dict[str, Any]) -> list[str]:
-    parts = [
-        f"{part['name']} {tuple(part['shape'])} {part['dtype']} → {part['numbers']} numbers"
-        for part in found["observation"]
-    ]
+    parts = [f"{part['name']} {tuple(part['shape'])} {part['dtype']} → {part['read']}" for part in found["observation"]]
     settings = ", ".join(f"{name} {value}" for name, value in found["task_settings"].items() if name in SETTINGS)
     low, high = found["reward_range"]
     ended = found["episode_lengths"]
     episodes = f"{len(ended)} episodes ended, the longest after {max(ended)} steps" if ended else "no episode ended"
     rows = [
-        ("", f"{found['env']}: TD3 can train on it."),
-        ("sees", "; ".join(parts[:6]) + (f"; … {len(parts)} parts" if len(parts) > 6 else "")),
+        *(("sees" if place == 0 else "", part) for place, part in enumerate(parts[:12])),
+        ("", f"… {len(parts)} parts in all" if len(parts) > 12 else ""),
         (
             "does",
             f"{found['action_size']} numbers, shape {tuple(found['action_shape'])}, in {found['action_bounds']}",
@@ -94,4 +109,5 @@ def lines_of(found: dict[str, Any]) -> list[str]:
         ("settings", settings and f"of its own: {settings}"),
         *(("note", note) for note in found["notes"]),
     ]
-    return [f"{title:>9}  {text}" if title else text for title, text in rows if text]
+    told = [f"{title:>9}  {text}" for title, text in rows if text]
+    return [f"{found['env']}: TD3 can train on it.", *told]

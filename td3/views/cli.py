@@ -94,14 +94,7 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
     train.add_argument("--run", metavar="DIR", help="a new folder for the run (default: one under runs/)")
     train.add_argument("--quiet", action="store_true", help="say only how it ended")
     train.add_argument("--watch", action="store_true", help="show the run on a live web page, too")
-    settings = train.add_argument_group("settings (a task or preset may choose another default)")
-    for name in SETTINGS:
-        if name != "env":
-            if isinstance(SETTINGS[name].default, bool):
-                either = argparse.BooleanOptionalAction
-                settings.add_argument(flag(name), dest=f"set_{name}", action=either, help=help_of(name))
-            else:
-                settings.add_argument(flag(name), dest=f"set_{name}", metavar=metavar(name), help=help_of(name))
+    with_settings(train)
 
     resume = command("resume", run_resume, "Go on with a run that was stopped or killed, as if it never had been.")
     resume.add_argument("run", metavar="RUN", help="the run's folder")
@@ -123,6 +116,7 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
 
     check = command("check", run_check, "Say whether TD3 can train on an environment, and what it will see.")
     check.add_argument("env", metavar="ENV", help=help_of("env"))
+    with_settings(check)
 
     command("selftest", run_selftest, "Compare every engine's update with an independent float64 retelling.")
 
@@ -141,6 +135,27 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
     bench.add_argument("--rounds", metavar="N", default="40", help="interleaved rounds (default: 40)")
     bench.add_argument("--picture", metavar="FILE", help="draw a picture too, as .png or .svg")
     return parser, commands
+
+
+def with_settings(parser: Parser) -> None:
+    """A flag for every field of a Config."""
+    settings = parser.add_argument_group("settings (a task or preset may choose another default)")
+    for name in SETTINGS:
+        if name != "env":
+            if isinstance(SETTINGS[name].default, bool):
+                either = argparse.BooleanOptionalAction
+                settings.add_argument(flag(name), dest=f"set_{name}", action=either, help=help_of(name))
+            else:
+                settings.add_argument(flag(name), dest=f"set_{name}", metavar=metavar(name), help=help_of(name))
+
+
+def config_of(chosen: argparse.Namespace) -> Config:
+    """The Config that these flags ask for."""
+    given = {name: getattr(chosen, f"set_{name}") for name in SETTINGS if name != "env"}
+    values: dict[str, Any] = {
+        name: text if isinstance(text, bool) else parse(name, text) for name, text in given.items() if text is not None
+    }
+    return Config(**values) if chosen.env is None else Config(env=chosen.env, **values)
 
 
 def trusting(parser: Parser) -> None:
@@ -183,13 +198,7 @@ def help_of(name: str) -> str:
 
 
 def run_train(chosen: argparse.Namespace) -> int:
-    given = {name: getattr(chosen, f"set_{name}") for name in SETTINGS if name != "env"}
-    values: dict[str, Any] = {
-        name: text if isinstance(text, bool) else parse(name, text) for name, text in given.items() if text is not None
-    }
-    if chosen.env is not None:
-        values["env"] = chosen.env
-    config = Config(**values)
+    config = config_of(chosen)
     find_local_modules()
     from td3.training import train
     from td3.views.training import new_folder, watch_training
@@ -278,10 +287,11 @@ def run_evaluate(chosen: argparse.Namespace) -> int:
 
 
 def run_check(chosen: argparse.Namespace) -> int:
+    config = config_of(chosen)
     find_local_modules()
     from td3.views.checking import check_environment, lines_of
 
-    found = check_environment(Config(env=chosen.env))
+    found = check_environment(config)
     if chosen.json:
         answer(found)
     else:

@@ -178,7 +178,7 @@ def beginning(started: Started, folder: Path) -> list[str]:
     threads = f"{found['threads']} thread{'s' if found['threads'] > 1 else ''}"
     return [
         f"Training {several}{found['env']}{where} for {config.steps:,} steps, seed {config.seed}, "
-        f"preset {config.preset}: {found['observation_size']} observations, {found['action_size']} actions in "
+        f"preset {config.preset}: {found['sees']}, {found['action_size']} actions in "
         f"{found['action_bounds']}.",
         f"Memory {found['memory']} ({found['bytes_per_transition']:,} bytes each); engine {found['engine']} on "
         f"{found['device']}, {threads}; run in {folder}",

@@ -32,16 +32,65 @@ export function phaseOf(step) {
 const ORDINALS = { one: "st", two: "nd", few: "rd", other: "th" };
 const ordinals = new Intl.PluralRules("en", { type: "ordinal" });
 
-/** A step's explanation, which speaks of every second update, for a run that was set otherwise. */
-export function toldOf(told, { settings: { policy_delay: delay } }) {
-  if (delay === 2) return told;
+/**
+ * A step's explanation, which speaks of every second update, of one step ahead and of networks that read the state
+ * itself, for a run that was set otherwise.
+ */
+export function toldOf(told, record) {
+  const changes = [...patience(record), ...foresight(record), ...(record.images ? EYES : [])];
+  const spoken = (words = "") => changes.reduce((said, [from, to]) => said.replaceAll(from, to), words);
+  return {
+    ...told,
+    title: spoken(told.title),
+    sentence: spoken(told.sentence),
+    why: spoken(told.why),
+    formula: spoken(told.formula),
+  };
+}
+
+function patience({ settings: { policy_delay: delay } }) {
+  if (delay === 2) return [];
   const every = delay === 1 ? "every update" : `every ${delay}${ORDINALS[ordinals.select(delay)]} update`;
-  const spoken = (words = "") =>
-    words
-      .replaceAll("only on every second update", delay === 1 ? "here on every update" : `only on ${every}`)
-      .replaceAll("every second update", every)
-      .replaceAll("twice as fast", delay === 1 ? "at a pace of their own" : `${delay} times as fast`);
-  return { ...told, title: spoken(told.title), sentence: spoken(told.sentence), why: spoken(told.why) };
+  return [
+    ["only on every second update", delay === 1 ? "here on every update" : `only on ${every}`],
+    ["every second update", every],
+    ["twice as fast", delay === 1 ? "at a pace of their own" : `${delay} times as fast`],
+  ];
+}
+
+/** Whether any row looks further ahead than one step. */
+export function looksAhead(record) {
+  return record.rows.reward.some((_, row) => discountOf(record, row).power !== "γ");
+}
+
+function foresight(record) {
+  if (!looksAhead(record)) return [];
+  return [
+    ["is the reward plus the discounted future", "is what k steps earned plus the future after them, both discounted"],
+    ["only the reward is left", "only what was earned is left"],
+    ["r + γ · (1 − d)", "r + γᵏ · (1 − d)"],
+  ];
+}
+
+const EYES = [
+  ["every weight of both critics", "every weight of both critics and of the encoder they share"],
+  ["Only the two critics move here", "Only the two critics and their encoder move here"],
+  ["towards its own critic", "towards its own critic, and the encoder’s target towards the encoder"],
+];
+
+const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+
+/**
+ * What a row's future is worth: γ, or γᵏ if it looks k steps ahead.
+ * @returns {{discount: number, steps: number, power: string}}
+ */
+export function discountOf({ rows, settings: { gamma } }, row) {
+  const discount = rows.discount?.[row] ?? gamma; // a record that does not tell it looks one step ahead
+  const steps = Math.round(Math.log(discount) / Math.log(gamma));
+  if (steps > 1 && Math.abs(gamma ** steps / discount - 1) < 1e-5) {
+    return { discount, steps, power: `γ${String(steps).replace(/\d/g, (digit) => RAISED[digit])}` };
+  }
+  return { discount, steps: 1, power: Math.abs(discount - gamma) <= 1e-6 ? "γ" : "γᵏ" };
 }
 
 /** A journey: which link, the words on it, and the recorded number that travels there, if it is one number a row. */
@@ -96,7 +145,7 @@ const FLOWS = [
   { parts: [...CRITIC_TARGETS, "min"], waves: [NEXT_JUDGEMENTS, [to("min-target", "", "next_q")]] },
   {
     parts: ["memory", "min", "target"],
-    waves: [[to("memory-target", "r, d", "reward"), to("min-target", "× γ", "next_q")]],
+    waves: [[to("memory-target", "r, d", "reward"), to("min-target", "", "next_q")]],
   },
   {
     parts: ["memory", ...CRITICS],
@@ -140,9 +189,10 @@ export function flowOf(step, record, row) {
   const fill = (journey) => {
     const gone = dropped(step, journey.link, record.rows, row);
     const number = journey.value ? record.rows[journey.value][row] : null;
+    const future = step === 9 && journey.link === "min-target";
     return {
       ...journey,
-      words: gone && step === 9 ? "× 0" : journey.words,
+      words: future ? `× ${gone ? "0" : discountOf(record, row).power}` : journey.words,
       kind: kindOf(journey.link),
       number,
       dropped: gone,

@@ -2,7 +2,8 @@
 
 import { shape } from "./diagram.js";
 import { count, element, fixed, number, percent } from "./shared.js";
-import { rests } from "./steps-flow.js";
+import { discountOf, looksAhead, rests } from "./steps-flow.js";
+import { framesFigure, sightOf, thumbnail } from "./steps-images.js";
 
 const COLUMNS = 6; // as many dimensions as fit beside each other
 
@@ -12,7 +13,7 @@ const COLUMNS = 6; // as many dimensions as fit beside each other
  */
 export function dataOf(step, record, row) {
   const shown = SHOWN[step - 1](record, row);
-  return rests(step, record) ? [restingNotice(record), ...shown] : shown;
+  return rests(step, record) ? [restingNotice(record), ...shown] : [...shown, ...encoderNotes(step, record)];
 }
 
 const SHOWN = [
@@ -34,34 +35,74 @@ const SHOWN = [
     followed(record, [
       ["critic1", "critic1_target", "critic target 1"],
       ["critic2", "critic2_target", "critic target 2"],
+      ...(record.images ? [["encoder", "encoder_target", "encoder target"]] : []),
     ]),
   ],
 ];
 
+/** Where there are images: who reads them, and what of them. */
+const ENCODER_NOTES = {
+  1: () => "Each frame is kept once, however many states it is a part of.",
+  2: (features) => `The actor sees no frame itself: it reads the ${features} that the critics’ encoder makes of them.`,
+  3: (features) =>
+    `Both critics share one encoder, which turns what is seen into ${features}; their targets share its target.`,
+  5: (features) => `The critic targets’ encoder turns what is seen into ${features}; the actor target reads those.`,
+  7: (features) => `Both read the same ${features}, which the encoder they share made of what is seen, in step 5.`,
+  10: (features) => `The critics’ encoder turns what is seen into ${features}; both critics read those and the action.`,
+  12: () => "The encoder learns from the loss of both critics, and from nothing else.",
+  13: (features) =>
+    `The actor reads the ${features} that the critics’ encoder made of what is seen, in step 10. Its own loss does ` +
+    "not move the encoder.",
+};
+
+function encoderNotes(step, { images }) {
+  if (!images || !ENCODER_NOTES[step]) return [];
+  return [note(ENCODER_NOTES[step](images.features === 1 ? "one number" : `${count(images.features)} numbers`))];
+}
+
 // ── 1 to 3: what was built ──────────────────────────────────────────────────────────────────────────────────────────
 
-function memoryFacts({ memory, observation_size: observed, action_size: acted }) {
-  const bytes = 4 * (2 * observed + acted + 1) + 1;
+function memoryFacts(record) {
+  const { memory } = record;
+  const written = memory.oldest_age + 1;
+  const unit = record.images ? "moments" : "transitions"; // an episode has one more of the former
   return [
-    bar(memory.rows / memory.capacity, `${count(memory.rows)} of ${count(memory.capacity)} places are written`),
+    bar(written / memory.capacity, `${count(written)} of ${count(memory.capacity)} places are written`),
     facts([
       ["rows held", "memory_rows", memory.rows, count(memory.rows)],
-      ["mean age of the rows in this batch", "mean_age", memory.mean_age, `${count(memory.mean_age)} transitions`],
-      ["age of the oldest row held", "oldest_age", memory.oldest_age, `${count(memory.oldest_age)} transitions`],
-      [
-        "one transition",
-        "transition_bytes",
-        bytes,
-        `4 · (${observed} + ${acted} + 1 + ${observed}) + 1 = ${count(bytes)} bytes`,
-      ],
+      ["mean age of the rows in this batch", "mean_age", memory.mean_age, `${count(memory.mean_age)} ${unit}`],
+      ["age of the oldest row held", "oldest_age", memory.oldest_age, `${count(memory.oldest_age)} ${unit}`],
+      ...(record.images ? [["one state", "sight", sightOf(record), sightOf(record)]] : []),
+      transitionFact(record),
     ]),
   ];
 }
 
+function transitionFact(record) {
+  const { images, observation_size: observed, action_size: acted } = record;
+  const words = !images && looksAhead(record) ? "one transition, besides its links to others" : "one transition";
+  const bytes = images?.transition_bytes ?? 4 * (2 * observed + acted + 1) + 1;
+  const sum = images ? "" : `4 · (${observed} + ${acted} + 1 + ${observed}) + 1 = `;
+  return [words, "transition_bytes", bytes, `${sum}${count(bytes)} bytes`];
+}
+
+/** How many numbers actor and critics read of a state: itself, or what the encoder makes of it. */
+function read({ images, observation_size: observed }) {
+  return images?.features ?? observed;
+}
+
+function actorSizes(record) {
+  return [read(record), ...record.settings.hidden, record.action_size];
+}
+
+function criticSizes(record) {
+  return [read(record) + record.action_size, ...record.settings.hidden, 1];
+}
+
 function actorFacts(record) {
-  const sizes = [record.observation_size, ...record.settings.hidden, record.action_size];
+  const sizes = actorSizes(record);
   return [
-    layers(sizes, "state", "action"),
+    layers(sizes, record.images ? "features" : "state", "action"),
     facts([
       ["numbers learned, and as many in the target", "actor_parameters", parameters(sizes), count(parameters(sizes))],
       ["distance of the two at birth", "born_apart", 0, "0: born equal"],
@@ -71,22 +112,29 @@ function actorFacts(record) {
 }
 
 function criticFacts(record) {
-  const sizes = [record.observation_size + record.action_size, ...record.settings.hidden, 1];
-  const actor = parameters([record.observation_size, ...record.settings.hidden, record.action_size]);
-  const all = 2 * actor + 4 * parameters(sizes);
+  const { apart, images } = record;
+  const sizes = criticSizes(record);
+  const all = 2 * parameters(actorSizes(record)) + 4 * parameters(sizes) + 2 * (images?.parameters ?? 0);
+  const together = images ? "all six networks and both encoders together" : "all six networks together";
   return [
-    layers(sizes, "state and action", "value"),
+    layers(sizes, images ? "features and action" : "state and action", "value"),
     facts([
       ["numbers learned, in each critic", "critic_parameters", parameters(sizes), count(parameters(sizes))],
-      ["all six networks together", "all_parameters", all, count(all)],
+      ...(images
+        ? [["numbers learned, in the encoder", "encoder_parameters", images.parameters, count(images.parameters)]]
+        : []),
+      [together, "all_parameters", all, count(all)],
       [
         "mean |Q₁ − Q₂| of the batch: still different",
         "twin_gap",
         record.batch.twin_gap,
         number(record.batch.twin_gap),
       ],
-      ["distance of critic 1 and its target now", "apart_critic1", record.apart.critic1, number(record.apart.critic1)],
-      ["distance of critic 2 and its target now", "apart_critic2", record.apart.critic2, number(record.apart.critic2)],
+      ["distance of critic 1 and its target now", "apart_critic1", apart.critic1, number(apart.critic1)],
+      ["distance of critic 2 and its target now", "apart_critic2", apart.critic2, number(apart.critic2)],
+      ...(images
+        ? [["distance of the encoder and its target now", "apart_encoder", apart.encoder, number(apart.encoder)]]
+        : []),
     ]),
   ];
 }
@@ -105,30 +153,51 @@ function layers(sizes, input, output) {
 // ── 4 to 9: what to aim at ──────────────────────────────────────────────────────────────────────────────────────────
 
 function sampledRows(record, row) {
-  const { rows, memory } = record;
+  const { rows, memory, images } = record;
   const body = rows.reward.map((_, n) => [
     cell("row", n, rows.row[n], count(rows.row[n])),
+    ...(images?.frames ? [glance("s", "observation", record, n), glance("s′", "next_observation", record, n)] : []),
     cell("reward", n, rows.reward[n], fixed(rows.reward[n], digits(rows.reward))),
     ending(rows, n),
   ]);
   return [
-    places(rows.row, memory.rows, row),
+    places(rows.row, memory.oldest_age + 1, row),
     table(
       row,
-      ["place", "reward r", "terminated d"],
+      ["place", ...(images?.frames ? ["s", "s′"] : []), "reward r", "terminated d"],
       body,
       `${rows.row.length} of the ${count(record.settings.batch_size)} rows drawn`,
     ),
-    strip("state s", "observation", record, row, record.observation_size),
+    ...observed("state s", "observation", record, row),
     strip("action a", "action", record, row, record.action_size),
-    strip("next state s′", "next_observation", record, row, record.observation_size),
+    ...observed("next state s′", "next_observation", record, row),
+    ...(images?.random_shift ? [shifting(images)] : []),
+  ];
+}
+
+function glance(words, name, record, n) {
+  return element("td", { class: "glance" }, thumbnail(words, name, record, n));
+}
+
+function shifting({ random_shift: most }) {
+  const pixels = most === 1 ? "1 pixel" : `${count(most)} pixels`;
+  return note(`As they are learned from: moved by up to ${pixels} each way, by chance, s and s′ each in its own way.`);
+}
+
+/** What a row saw: its frames, if there are images, and its numbers. */
+function observed(words, name, record, row) {
+  if (!record.images) return [strip(words, name, record, row, record.observation_size)];
+  const numbers = `${words}, the numbers beside the frames`;
+  return [
+    framesFigure(words, name, record, row),
+    ...(record.rows[name][row].length ? [strip(numbers, name, record, row, record.observation_size)] : []),
   ];
 }
 
 function nextActions(record, row) {
   return [
     matrix("target_action", record, row, "a′ by dimension"),
-    strip("what it saw: s′", "next_observation", record, row, record.observation_size),
+    ...observed("what it saw: s′", "next_observation", record, row),
   ];
 }
 
@@ -198,7 +267,10 @@ function nextJudgements(record, row) {
     cell("next_gap", n, q1 - rows.next_q2[n], fixed(q1 - rows.next_q2[n], places), { mark: "soft" }),
   ]);
   const means = [mean("next_q1", batch.next_q1, places), mean("next_q2", batch.next_q2, places), element("td")];
-  return [table(row, ["Q₁′", "Q₂′", "Q₁′ − Q₂′"], body, "Both targets on the same (s′, a′)", means)];
+  return [
+    table(row, ["Q₁′", "Q₂′", "Q₁′ − Q₂′"], body, "Both targets on the same (s′, a′)", means),
+    ...(record.images ? observed("what they saw: s′", "next_observation", record, row) : []),
+  ];
 }
 
 function smallerOnes(record, row) {
@@ -242,15 +314,17 @@ function targets(record, row) {
 }
 
 /** The chosen row's sum, spelled out with its own numbers. */
-function arithmetic({ rows, settings }, row) {
+function arithmetic(record, row) {
+  const { rows } = record;
+  const { discount, steps, power } = discountOf(record, row);
   const ended = Boolean(rows.terminated[row]);
   const term = (words, value, style = "") =>
     element("span", { class: `term ${style}` }, element("b", {}, value), element("small", {}, words));
   const sign = (words) => element("span", { class: "sign" }, words);
   const pieces = [
-    term("r", exact(rows.reward[row])),
+    term(steps > 1 ? `r of ${steps} steps` : "r", exact(rows.reward[row])),
     sign("+"),
-    term("γ", String(settings.gamma), ended ? "gone" : ""),
+    term(power, String(discount), ended ? "gone" : ""),
     sign("·"),
     term("1 − d", ended ? "0" : "1", ended ? "end" : ""),
     sign("·"),
@@ -259,6 +333,7 @@ function arithmetic({ rows, settings }, row) {
     term("y", exact(rows.target[row]), "result"),
   ];
   const told = ended ? "The world ended here: no future is left." : "The world went on: the future counts.";
+  const ahead = `It looks ${steps} steps ahead: r is what they earned, discounted to the first, and s′ where they led.`;
   const attributes = {
     class: "arithmetic",
     "data-name": "arithmetic",
@@ -268,7 +343,7 @@ function arithmetic({ rows, settings }, row) {
   return element(
     "div",
     attributes,
-    element("p", { class: "caption" }, `Row ${row + 1}. ${told}`),
+    element("p", { class: "caption" }, `Row ${row + 1}. ${told}${steps > 1 ? ` ${ahead}` : ""}`),
     element("p", { class: "terms" }, ...pieces),
   );
 }
@@ -292,7 +367,7 @@ function judgements(record, row) {
   const means = names.map((name) => mean(name, batch[name], places));
   return [
     table(row, ["Q₁", "Q₂", "y to reach"], body, "Before this update's step", means),
-    strip("state s", "observation", record, row, record.observation_size),
+    ...observed("state s", "observation", record, row),
     strip("action a, as played", "action", record, row, record.action_size),
   ];
 }
@@ -321,8 +396,10 @@ function losses(record, row) {
 }
 
 function criticSteps(record) {
-  const sizes = [record.observation_size + record.action_size, ...record.settings.hidden, 1];
-  const lines = ["critic1", "critic2"].map((name, n) => stepLine(record, name, `critic ${n + 1}`, parameters(sizes)));
+  const { images } = record;
+  const weights = parameters(criticSizes(record));
+  const lines = ["critic1", "critic2"].map((name, n) => stepLine(record, name, `critic ${n + 1}`, weights));
+  if (images) lines.push(stepLine(record, "encoder", "encoder", images.parameters));
   return [
     framed("One step of Adam", ["", "‖gradient‖", "moved", "a typical weight"], lines),
     facts([["learning rate", "critic_lr", record.settings.critic_lr, number(record.settings.critic_lr)]]),
@@ -348,8 +425,7 @@ function stepLine(record, name, words, weights) {
 
 function actorStep(record, row) {
   if (!record.delayed) return [];
-  const { rows, settings } = record;
-  const sizes = [record.observation_size, ...settings.hidden, record.action_size];
+  const { rows } = record;
   const places = digits([...rows.own_q1, ...rows.q1]);
   const body = rows.own_q1.map((value, n) => [
     cell("own_q1", n, value, fixed(value, places), { mark: "result" }),
@@ -362,8 +438,9 @@ function actorStep(record, row) {
     framed(
       "One step of Adam",
       ["", "‖gradient‖", "moved", "a typical weight"],
-      [stepLine(record, "actor", "actor", parameters(sizes))],
+      [stepLine(record, "actor", "actor", parameters(actorSizes(record)))],
     ),
+    ...(record.images ? observed("state s", "observation", record, row) : []),
   ];
 }
 

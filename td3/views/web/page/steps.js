@@ -4,6 +4,7 @@ import { Animation } from "./animation.js";
 import { Diagram } from "./diagram.js";
 import { address, calmly, count, drawing, element, get, listen, parameter, ready, setText, showTop } from "./shared.js";
 import { flowOf, PHASES, phaseOf, rests, sayings, toldOf } from "./steps-flow.js";
+import { imagesOf } from "./steps-images.js";
 import { TALL, WIDE } from "./steps-layout.js";
 import { dataOf } from "./steps-panel.js";
 
@@ -85,7 +86,13 @@ async function refreshFirst() {
 async function refresh(update, again = true) {
   state.recorded = (await get("/api/updates", { id })).updates;
   if (state.recorded.length === 0) return showWaiting("waiting");
-  return show(await get("/api/update", { id, update }), again);
+  return show(await fetched(update), again);
+}
+
+/** One recorded update, its images unpacked. */
+async function fetched(update) {
+  const record = await get("/api/update", { id, update });
+  return { ...record, images: await imagesOf(record) };
 }
 
 /** Something was recorded. A walk that is under way is not disturbed: it goes on to the newest at its end. */
@@ -106,7 +113,7 @@ async function arrived() {
 
 async function choose(update) {
   try {
-    show(await get("/api/update", { id, update }));
+    show(await fetched(update));
   } catch (problem) {
     showProblem(problem);
   }
