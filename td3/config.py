@@ -275,8 +275,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "reward_scale": 0.1,
         "batch_size": 64,
         "buffer_size": 100_000,
-        "actor_lr": 1e-3,
-        "critic_lr": 1e-3,
+        "actor_lr": 5e-4,
+        "critic_lr": 5e-4,
         "warmup_steps": 500,
     },
 }
@@ -308,7 +308,7 @@ OF_PRESETS: dict[str, dict[str, dict[str, Any]]] = {  # and these of one preset 
             "eval_every": 500,
             "gamma": 0.99,
         },
-        "InvertedPendulum": {"steps": 15_000, "warmup_steps": 500, "action_repeat": 1, "eval_every": 1_000},
+        "InvertedPendulum": {"steps": 20_000, "warmup_steps": 500, "action_repeat": 1, "eval_every": 1_000},
     },
 }
 

@@ -66,7 +66,10 @@ class Layout(NamedTuple):
 
     def joined(self, frames: Bytes, vectors: Float32s) -> Rows:
         """Rows of frames (n, stack, frame) and numbers (n, numbers)."""
-        return np.concatenate([frames.reshape(len(frames), -1), np.ascontiguousarray(vectors).view(np.uint8)], axis=1)
+        images = frames.reshape(len(frames), -1)
+        if not self.numbers:
+            return images
+        return np.concatenate([images, np.ascontiguousarray(vectors).view(np.uint8)], axis=1)
 
 
 class Tick(NamedTuple):

@@ -13,6 +13,7 @@ SMALL = {
     "hidden": (16, 16), "batch_size": 16, "threads": 1, "log_every": 30, "eval_episodes": 2, "eval_every": 70,
     "film": False,
 }  # fmt: skip
+EYES = {"encoder_channels": (4,), "encoder_features": 8, "steps": 200}
 
 
 class Wandering(gymnasium.Env):
@@ -56,6 +57,59 @@ class Forgetful(Wandering):
         return self.place, info
 
 
+class Seeing(Wandering):
+    """The same, shown as a speckled picture whose speckles are drawn from its stream too."""
+
+    observation_space = gymnasium.spaces.Box(0, 255, (10, 12, 3), np.uint8)
+
+    def reset(self, *, seed=None, options=None):
+        _, info = super().reset(seed=seed)
+        return self._seen(), info
+
+    def step(self, action):
+        return self._seen(), *super().step(action)[1:]
+
+    def _seen(self):
+        speckles = self.np_random.integers(0, 40, (10, 12, 3))
+        return np.uint8(np.clip(100 + 50 * self.place[0] + speckles * [1, 2, 3] * self.place[1], 0, 255))
+
+
+class Both(Seeing):
+    """Numbers beside the picture, in an order that is not the row's."""
+
+    observation_space = gymnasium.spaces.Dict(
+        {
+            "a": gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float32),
+            "b": gymnasium.spaces.Tuple([Seeing.observation_space, gymnasium.spaces.Discrete(41)]),
+        }
+    )
+
+    def _seen(self):
+        return {"a": self.place, "b": (super()._seen(), self.count)}
+
+
+class Drawable(Wandering):
+    """Can draw itself: a square where it is."""
+
+    metadata = {"render_modes": ["rgb_array"]}
+
+    def __init__(self, render_mode=None):
+        self.render_mode = render_mode
+
+    def render(self):
+        picture = np.full((32, 48, 3), 200, np.uint8)
+        top, left = np.clip(np.int64(8 + 8 * self.place), 0, 24)
+        picture[top : top + 8, left : left + 8] = [10, 120, 250]
+        return picture
+
+
+ALL_AT_ONCE = {
+    "env": Both, "frame_stack": 3, "num_envs": 4, "n_step": 3, "random_shift": 2, "buffer_size": 32,
+    "normalize_observations": True, "reward_scale": 0.1, "grey": True, "resize": 8, **EYES,
+}  # fmt: skip
+ENVIRONMENTS = {one.__name__: one for one in (Wandering, Clockwork, Seeing, Both, Drawable)}
+
+
 def config(**settings):
     return td3.Config(
         **{"env": Wandering, "steps": 300, "warmup_steps": 50, "checkpoint_every": 45, **SMALL, **settings}
@@ -82,8 +136,9 @@ def ended(run):
     del state["seconds"]
     networks, optimizers, playing = (chosen.arrays(one) for one in ("networks", "optimizers", "playing"))
     name = str(state["config"]["env"]).rpartition(":")[2]
-    session = Session.of(run, {"Wandering": Wandering, "Clockwork": Clockwork}.get(name))
-    memory = [column[: len(session.learner.memory)].tobytes() for column in session.learner.memory.columns.values()]
+    session = Session.of(run, ENVIRONMENTS.get(name))
+    rows = session.learner.memory.rows(session.learner.memory.oldest, session.learner.memory.written)
+    memory = {name: column.tobytes() for name, column in rows.items()}
     session.close()
     arrays = {name: one.tobytes() for part in (networks, optimizers, playing) for name, one in part.items()}
     metrics = [
@@ -113,6 +168,21 @@ CASES = {
     "torch, four environments": ({"engine": "torch", "num_envs": 4, "update_schedule": "episode"}, [60, 121]),
     "two native threads": ({"engine": "native", "threads": 2, "hidden": (33, 65)}, [70, 101, 202]),
     "a MuJoCo task in a worker": ({"env": "InvertedPendulum-v5", "num_envs": 2, "workers": 1}, [60, 155]),
+    "three steps ahead": ({"n_step": 3, "buffer_size": 100}, [99, 100, 101, 202]),
+    "three steps ahead, four environments": ({"n_step": 3, "num_envs": 4, "buffer_size": 90}, [60, 121]),
+    "normalised": ({"normalize_observations": True, "reward_scale": 0.1}, [20, 70, 101, 202]),
+    "normalised, torch": ({"normalize_observations": True, "n_step": 3, "engine": "torch"}, [20, 101]),
+    "images": ({"env": Seeing, **EYES}, [20, 70, 101, 102]),
+    "stacked images around the ring's wrap": (
+        {"env": Seeing, "frame_stack": 3, "random_shift": 2, "buffer_size": 60, **EYES},
+        [57, 58, 59, 60, 61, 62, 121],
+    ),
+    "four environments of stacked images": (
+        {"env": Seeing, "frame_stack": 3, "num_envs": 4, "n_step": 3, "random_shift": 2, "buffer_size": 70, **EYES},
+        [20, 60, 121],
+    ),
+    "images and numbers": (ALL_AT_ONCE, [20, 60, 121]),
+    "what it draws": ({"env": Drawable, "pixels": 16, "buffer_size": 100, **EYES}, [20, 60, 121]),
 }
 
 

@@ -148,6 +148,7 @@ class Prepared(gymnasium.Wrapper[Any, Any, Any, Any]):
         frame = self._one(np.asarray(image))
         if self.frame_stack == 1:
             return frame
+        frame = frame.copy()  # an environment may draw its next one into the same array
         frames = self._held.setdefault(path, deque([frame] * self.frame_stack, maxlen=self.frame_stack))
         frames.append(frame)
         return np.stack(frames)

@@ -151,7 +151,7 @@ class Part:
         self.size = categories if categories is not None else int(np.prod(self.shape))
         self.stack = frame_stack
         self.picture: Picture | None = None
-        if is_image(space, stacked=frame_stack > 1):
+        if is_image(space, frame_stack):
             # What the environment itself has stacked counts as channels.
             self._inner = self.shape[1:] if frame_stack > 1 else self.shape
             self._order, (frames, height, width, channels) = arrangement(self._inner)
@@ -169,7 +169,7 @@ class Part:
         expected = self.shape if rows is None else (rows, *self.shape)
         if value.shape != expected:
             raise BadValue(f"{self.name} has shape {value.shape}, not {expected}")
-        if value.dtype != self.dtype and not np.can_cast(value.dtype, self.dtype, "same_kind"):
+        if value.dtype != self.dtype and (self.picture or not np.can_cast(value.dtype, self.dtype, "same_kind")):
             raise BadValue(f"{self.name} has dtype {value.dtype}, not {self.dtype}")
         return value
 
@@ -212,11 +212,18 @@ class Part:
 SMALLEST_SIDE = 8  # pixels: what is smaller is a table of numbers
 
 
-def is_image(space: Space[Any], stacked: bool = False) -> bool:
-    """Bytes with a height and a width: (H, W), (H, W, C) or (C, H, W), or frames of those in front."""
+def is_image(space: Space[Any], frame_stack: int = 1) -> bool:
+    """Bytes with a height and a width: (H, W), (H, W, C) or (C, H, W), or frames of those in front.
+
+    With a `frame_stack`, whether it was one before so many were stacked.
+    """
     if not isinstance(space, spaces.Box) or space.dtype != np.uint8:
         return False
-    shape = space.shape[1:] if stacked else space.shape
+    shape = space.shape
+    if frame_stack > 1:
+        if not shape or shape[0] != frame_stack:
+            return False
+        shape = shape[1:]
     return len(shape) in (2, 3, 4) and min(arrangement(shape)[1][1:3]) >= SMALLEST_SIDE
 
 
@@ -254,7 +261,7 @@ def _parts(space: Space[Any], name: str, take: Callable[[Any], Any], frame_stack
             pick = _then(_then(take, np.asarray), itemgetter((..., *where)))
             yield Part(f"{name}{list(where)}", pick, entry, int(entry.n), int(entry.start))
     elif isinstance(space, spaces.Box | spaces.MultiBinary) and _is_numeric(space):
-        stack = frame_stack if is_image(space, stacked=frame_stack > 1) else 1
+        stack = frame_stack if is_image(space, frame_stack) else 1
         yield Part(name, take, space, frame_stack=stack)
     else:
         raise SpaceError(
@@ -328,8 +335,13 @@ def space_to_data(space: Space[Any]) -> dict[str, Any]:
     assert isinstance(space, spaces.Box)
     bounds = {}
     if np.isfinite(space.low).all() and np.isfinite(space.high).all():
-        bounds = {"low": space.low.tolist(), "high": space.high.tolist()}
+        bounds = {"low": _bound_to_data(space.low), "high": _bound_to_data(space.high)}
     return {"type": kind, "shape": list(space.shape), "dtype": np.dtype(space.dtype).name, **bounds}
+
+
+def _bound_to_data(bound: NDArray[Any]) -> Any:
+    """One number where all are alike: an image has tens of thousands."""
+    return bound.flat[0].item() if bound.size and (bound == bound.flat[0]).all() else bound.tolist()
 
 
 def space_from_data(data: Any) -> Space[Any]:
@@ -349,7 +361,7 @@ def space_from_data(data: Any) -> Space[Any]:
         raise ValueError(f"{kind!r} is no space of numbers")
     shape, dtype = tuple(data["shape"]), np.dtype(data["dtype"])
     if "low" in data:
-        low, high = (np.array(data[side], dtype).reshape(shape) for side in ("low", "high"))
+        low, high = (np.full(shape, data[side], dtype) for side in ("low", "high"))
         return spaces.Box(low, high, shape, dtype.type)
     if dtype.kind == "f":
         return spaces.Box(-np.inf, np.inf, shape, dtype.type)

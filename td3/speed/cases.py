@@ -3,6 +3,8 @@
 import itertools
 from typing import NamedTuple
 
+from td3.types import Layout, Picture
+
 
 class Case(NamedTuple):
     name: str
@@ -24,6 +26,39 @@ class Case(NamedTuple):
         )
 
 
+class ImageCase(NamedTuple):
+    """Frames of so many channels and pixels each way, seen `stack` at a time through convolutions."""
+
+    name: str
+    channels: int
+    side: int
+    stack: int
+    actions: int
+    encoder_channels: tuple[int, ...]
+    encoder_features: int
+    hidden: tuple[int, ...]
+    batch: int
+    rows: int  # remembered transitions; enough that no cache holds them all
+    share: int  # of the rounds, one in so many: images take long
+    stretch: (
+        int  # a round is so many times longer: in eights of updates, only then all take about as long as each other
+    )
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(0, (Picture("observation", self.channels, self.side, self.side),), self.stack)
+
+    @property
+    def seen(self) -> str:
+        return f"{self.name}, {self.stack} frames of {self.side}×{self.side}×{self.channels}"
+
+    @property
+    def words(self) -> str:
+        encoder = f"{'-'.join(map(str, self.encoder_channels))} → {self.encoder_features}"
+        layers = "-".join(map(str, self.hidden))
+        return f"{self.seen} ({encoder}, {layers}, batch {self.batch}, {self.actions} actions)"
+
+
 CASES = {
     case.name: case
     for case in (
@@ -38,8 +73,15 @@ GROWTH = {
     "batch": [Case(str(n), 17, 6, (256, 256), n) for n in (32, 64, 128, 256, 512, 1024)],
     "width": [Case(str(n), 17, 6, (n, n), 256) for n in (32, 64, 128, 256, 512, 1024)],
 }
+IMAGES = {
+    case.name: case
+    for case in (
+        ImageCase("grey", 1, 32, 3, 6, (16, 32, 32), 50, (256, 256), 64, rows=5_000, share=2, stretch=4),
+        ImageCase("colour", 3, 84, 3, 6, (16, 32, 32), 50, (256, 256), 64, rows=500, share=10, stretch=6),
+    )
+}
 ENV = "HalfCheetah-v5"
-SECTIONS = ("updates", "steps", "acting", "growth")
+SECTIONS = ("updates", "steps", "acting", "growth", "pixels")
 
 
 def operations(case: Case, policy_delay: int = 2) -> float:

@@ -1,4 +1,4 @@
-"""One process's measurements, for one number of threads: updates, steps, single actions, and how they grow."""
+"""One process's measurements, for one number of threads: updates, steps, single actions, how they grow, and images."""
 
 import time
 from collections.abc import Callable
@@ -18,7 +18,8 @@ from td3.learner.making import use_threads
 from td3.learner.native import library
 from td3.learner.native.engine import NativeLearner
 from td3.learner.networks import Actor, draw_weights
-from td3.speed.cases import CASES, ENV, GROWTH, Case, operations
+from td3.speed.cases import CASES, ENV, GROWTH, IMAGES, Case, ImageCase, operations
+from td3.speed.pixels import memories, passes, refusals, seers, some_images
 from td3.speed.rounds import Speed, interleave
 from td3.speed.subjects import Ours, Run, Subject, subjects
 
@@ -43,6 +44,8 @@ def measure(
         result["acting"] = acting(rounds)
     if "growth" in sections:
         result["growth"] = growth(peak, rounds, seconds, say)
+    if "pixels" in sections:
+        result["pixels"] = pixels(found, rounds, seconds, say)
     result["peak_gflops"] = peak.best
     return result
 
@@ -185,6 +188,29 @@ def growth(peak: Peak, rounds: int, seconds: float, say: Callable[[str], None]) 
     memories = {f"{rows:,}": ours.updates(case, rows=rows) for rows in (5_000, 100_000, 1_000_000)}
     result["memory"] = told(interleave(memories, rounds, seconds))
     return result
+
+
+def pixels(found: list[Subject], rounds: int, seconds: float, say: Callable[[str], None]) -> dict[str, Any]:
+    """Learning from images: how fast, with how much work, and what remembering them takes."""
+    return {
+        "cases": {case.name: images_of(case, found, rounds, seconds, say) for case in IMAGES.values()},
+        "refused": refusals(found),
+    }
+
+
+def images_of(
+    case: ImageCase, found: list[Subject], rounds: int, seconds: float, say: Callable[[str], None]
+) -> dict[str, Any]:
+    say(f"images, {case.words} …")
+    rows, rounds = some_images(case), max(1, rounds // case.share)
+    seeing = list(seers(case, found, rows))
+    return {
+        "case": case._asdict(),
+        "rounds": rounds,
+        "passes": {one.name: passes(one)._asdict() for one in seeing},
+        "speeds": told(interleave({one.name: one.run for one in seeing}, rounds, seconds * case.stretch)),
+        "bytes": {kept.name: kept.bytes / kept.transitions for kept in memories(case, found, rows)},
+    }
 
 
 def told(speeds: dict[str, Speed]) -> dict[str, dict[str, float]]:

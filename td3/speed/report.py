@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from td3.speed.cases import Case
+from td3.speed.cases import Case, ImageCase
+from td3.speed.pixels import EPISODE, SAVING
 
 
 def tables(result: dict[str, Any]) -> str:
@@ -46,6 +47,8 @@ def sections(run: dict[str, Any]) -> Iterator[list[str]]:
         yield [f"One action through `agent.act`: {each}."]
     if "growth" in run:
         yield from growth_tables(run, threads)
+    if "pixels" in run:
+        yield from pixel_tables(run["pixels"], threads)
 
 
 def growth_tables(run: dict[str, Any], threads: str) -> Iterator[list[str]]:
@@ -73,6 +76,40 @@ def growth_tables(run: dict[str, Any], threads: str) -> Iterator[list[str]]:
         ]
 
 
+def pixel_tables(pixels: dict[str, Any], threads: str) -> Iterator[list[str]]:
+    cases = list(pixels["cases"].values())
+    names, keepers = list(cases[0]["speeds"]), list(cases[0]["bytes"])
+    rounds = " and ".join(str(one["rounds"]) for one in cases)
+    yield [
+        f"Updates per second from images, {threads}: the best of {rounds} interleaved rounds, the median in brackets.",
+        "",
+        *head(["images and networks", *names, *versus(names)]),
+        *(image_row(one, names) for one in cases),
+    ]
+    each = (f"{name} {one['forward']:g} and {one['back']:g}" for name, one in cases[0]["passes"].items())
+    moved = " Ours is moved by the critics' loss; the shared one by the actor's alone." if names[1:] else ""
+    yield [f"Times that such an update goes through an encoder, forward and back: {'; '.join(each)}.{moved}"]
+    yield [
+        f"Bytes of a remembered transition, in full memories after episodes of {EPISODE} steps:",
+        "",
+        *head(["images", *keepers, *versus(keepers)]),
+        *(byte_row(one, keepers) for one in cases),
+    ]
+    if refused := pixels["refused"]:
+        yield [f"{SAVING}, when asked:", "", *(f'- {asked}: "{said}"' for asked, said in refused.items())]
+
+
+def image_row(one: dict[str, Any], names: list[str]) -> str:
+    speeds = one["speeds"]
+    return row([ImageCase(**one["case"]).words, *rates(speeds, names, digits=1), *ratios(speeds, names)])
+
+
+def byte_row(one: dict[str, Any], keepers: list[str]) -> str:
+    taken = one["bytes"]
+    times = [f"{taken[name] / taken[keepers[0]]:.1f} ×" for name in keepers[1:]]
+    return row([ImageCase(**one["case"]).seen, *(f"{taken[name]:,.0f}" for name in keepers), *times])
+
+
 def update_row(one: dict[str, Any], names: list[str], peak: float) -> str:
     speeds = one["speeds"]
     share = speeds[names[0]]["best"] * one["operations"] / 1e9 / peak
@@ -80,8 +117,8 @@ def update_row(one: dict[str, Any], names: list[str], peak: float) -> str:
     return row([Case(**one["case"]).words, *rates(speeds, names), *shares, *ratios(speeds, names)])
 
 
-def rates(speeds: dict[str, Any], names: list[str]) -> list[str]:
-    return [f"{speeds[name]['best']:,.0f} ({speeds[name]['median']:,.0f})" for name in names]
+def rates(speeds: dict[str, Any], names: list[str], digits: int = 0) -> list[str]:
+    return [f"{speeds[name]['best']:,.{digits}f} ({speeds[name]['median']:,.{digits}f})" for name in names]
 
 
 def ratios(speeds: dict[str, Any], names: list[str]) -> list[str]:

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 from td3.config import Config
-from td3.learner import ENGINES, described, why_not_native
-from td3.speed.cases import Case
+from td3.learner import ENGINES, Learner, described, why_not_native
+from td3.speed.cases import Case, ImageCase
 from td3.training import Session
 from td3.types import Layout, Stepped, Transitions
 
@@ -43,8 +43,11 @@ class Ours(Subject):
         self.version = described(engine)
 
     def updates(self, case: Case, rows: int = ROWS) -> Run:
-        learner = ENGINES[self.engine](Layout(case.observations), case.actions, self._config("none", case, rows), 0)
+        learner = ENGINES[self.engine](Layout(case.observations), case.actions, self.config("none", case, rows), 0)
         learner.memory.add(some_transitions(case, rows))
+        return self.learning(learner)
+
+    def learning(self, learner: Learner) -> Run:
         replay, smoothing = np.random.default_rng(1), np.random.default_rng(2)
 
         def run(count: int) -> None:
@@ -58,7 +61,7 @@ class Ours(Subject):
 
     def session(self, env: Any, case: Case, num_envs: int = 1) -> Session:
         threads = torch.get_num_threads()
-        return Session(self._config(env, case, 100_000, num_envs=num_envs, threads=threads))
+        return Session(self.config(env, case, 100_000, num_envs=num_envs, threads=threads))
 
     def playing(self, session: Session) -> Run:
         events = session.advance(10**9)
@@ -72,7 +75,7 @@ class Ours(Subject):
         run(WARMUP)
         return run
 
-    def _config(self, env: Any, case: Case, rows: int, **settings: Any) -> Config:
+    def config(self, env: Any, case: Case | ImageCase, rows: int, **settings: Any) -> Config:
         return Config(
             env=env,
             hidden=case.hidden,
@@ -94,13 +97,10 @@ class StableBaselines(Subject):
         self.version = version(package)
 
     def updates(self, case: Case) -> Run:
-        model = self._model(Still(case), case, ROWS)
+        seen = gymnasium.spaces.Box(-np.inf, np.inf, (case.observations,), np.float32)
+        model = self.model(Still(seen, case.actions), case, ROWS)
         model.learn(1)  # sets up what its training needs
-        columns = some_transitions(case, ROWS)
-        for observation, action, reward, following, terminated in zip(*columns[:5], strict=True):
-            model.replay_buffer.add(
-                observation[None], following[None], action[None], reward[None], terminated[None], [{}]
-            )
+        fill(model.replay_buffer, some_transitions(case, ROWS))
 
         def run(count: int) -> None:
             at_once = 32 if count % 32 == 0 else 8  # JAX compiles once for each number, and gains from a larger one
@@ -110,14 +110,16 @@ class StableBaselines(Subject):
         return run
 
     def steps(self, env: str, case: Case) -> Run:
-        model = self._model(gymnasium.make(env), case, 100_000)
+        model = self.model(gymnasium.make(env), case, 100_000)
         model.learn(WARMUP)
         return lambda count: model.learn(count, reset_num_timesteps=False)
 
-    def _model(self, env: Any, case: Case, rows: int) -> Any:
+    def model(
+        self, env: Any, case: Case | ImageCase, rows: int, policy: str = "MlpPolicy", **policy_settings: Any
+    ) -> Any:
         algorithm = importlib.import_module(self.module).TD3
         return algorithm(
-            "MlpPolicy",
+            policy,
             env,
             batch_size=case.batch,
             buffer_size=rows,
@@ -126,24 +128,33 @@ class StableBaselines(Subject):
             policy_delay=2,
             train_freq=1,
             gradient_steps=1,
-            policy_kwargs={"net_arch": list(case.hidden)},
+            policy_kwargs={"net_arch": list(case.hidden), **policy_settings},
             seed=0,
             device="cpu",
         )
 
 
+def fill(buffer: Any, rows: Transitions) -> None:
+    """Transitions into a replay buffer of Stable-Baselines3, which takes one at a time."""
+    shape = buffer.observation_space.shape
+    for observation, action, reward, following, terminated in zip(*rows[:5], strict=True):
+        before, after = observation.reshape(1, *shape), following.reshape(1, *shape)
+        buffer.add(before, after, action[None], reward[None], terminated[None], [{}])
+
+
 class Still(gymnasium.Env[Any, Any]):
     """An environment that is never played: it only has the right sizes."""
 
-    def __init__(self, case: Case) -> None:
-        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (case.observations,), np.float32)
-        self.action_space = gymnasium.spaces.Box(-1, 1, (case.actions,), np.float32)
+    def __init__(self, observation_space: gymnasium.spaces.Box, actions: int) -> None:
+        self.observation_space = observation_space
+        self.action_space = gymnasium.spaces.Box(-1, 1, (actions,), np.float32)
+        self._seen = np.zeros(observation_space.shape, observation_space.dtype)
 
     def reset(self, **_: Any) -> tuple[Any, dict[str, Any]]:
-        return np.zeros(self.observation_space.shape or (), np.float32), {}
+        return self._seen, {}
 
     def step(self, _: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        return np.zeros(self.observation_space.shape or (), np.float32), 0.0, False, False, {}
+        return self._seen, 0.0, False, False, {}
 
 
 def some_transitions(case: Case, rows: int) -> Transitions:
