@@ -3,7 +3,7 @@
 import weakref
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from td3 import seeding
 from td3.collection import Policy
 from td3.config import Config, checked
 from td3.environments import ActionMap, ObservationMap, View, make_single, make_worlds
-from td3.environments.spaces import BadValue, described, space_from_data
+from td3.environments.spaces import BadValue, describe_layout, space_from_data
 from td3.errors import ConfigError, RunError
 from td3.evaluation import play_episodes
 from td3.keeping import RunFolder
@@ -23,9 +23,6 @@ from td3.learner.state import put_policy
 from td3.replay.room import check_room
 from td3.training import Session, config_of, untrusted
 from td3.types import Evaluation, Float32s, Rows
-
-if TYPE_CHECKING:
-    import gymnasium
 
 
 class Agent:
@@ -52,8 +49,8 @@ class Agent:
         executed = self.action.to_env(actions)
         return executed if batch else executed[0, ...]
 
-    def make_env(self) -> "gymnasium.Env[Any, Any]":
-        """The environment as this agent sees it: drawn, shrunk and stacked as in training; play it as you like."""
+    def make_env(self) -> Any:
+        """The Gymnasium environment as this agent sees it: drawn, shrunk and stacked as in training."""
         if not self.trusted:
             raise ConfigError(untrusted(self.config.env))
         return make_single(self.config.env, View.of(self.config))
@@ -95,7 +92,7 @@ def evaluate(agent: "Agent | TD3", episodes: int = 10, seed: int = 0) -> Evaluat
     episodes, seed = checked("eval_episodes", episodes), checked("seed", seed)
     worlds = make_worlds(env, view=View.of(agent.config))
     try:
-        now, trained = ((described(one.observation.layout), one.action.size) for one in (worlds, agent))
+        now, trained = ((describe_layout(one.observation.layout), one.action.size) for one in (worlds, agent))
         if now != trained:
             raise ConfigError(
                 f"env {env!r} has {now[0]} and {now[1]} actions; "

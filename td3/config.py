@@ -57,6 +57,7 @@ def setting(default: Any, meaning: str, **known: Any) -> Any:
     return field(default=UNSET, metadata={"setting": Setting(default, meaning, **known)})
 
 
+SMALLEST_IMAGE = 8  # pixels each way: what is smaller is a table of numbers
 PAPER = "Fujimoto et al. 2018"
 AUTHOR = "the author's code since 2019"
 
@@ -131,19 +132,27 @@ class Config:
         at_least=1,
         at_most=1_000,
     )
-    reward_scale: float = setting(1.0, "what the critics learn from is the reward times this", above=0)
+    reward_scale: float = setting(
+        1.0,
+        "the critics learn from the reward times this; losses and Q values are told so, returns are not",
+        at_least=1e-6,
+        at_most=1e6,
+    )
     normalize_observations: bool = setting(
         False, "numbers are read in standard deviations from their running mean; they are remembered as they are"
     )
 
     pixels: int = setting(
         0,
-        "learn from what the environment draws, in so many pixels each way; 0 learns from its observations",
+        "learn from what the environment draws, in so many pixels each way, at least 8; 0 learns from its observations",
         at_least=0,
         at_most=1_024,
     )
     resize: int = setting(
-        0, "every image of an observation is made so many pixels wide and high; 0 leaves it", at_least=0, at_most=1_024
+        0,
+        "every image of an observation is made so many pixels wide and high, at least 8; 0 leaves it",
+        at_least=0,
+        at_most=1_024,
     )
     grey: bool = setting(False, "every image of an observation is made grey")
     frame_stack: int = setting(
@@ -236,6 +245,9 @@ class Config:
         known.setdefault("update_after", known.get("warmup_steps", SETTINGS["warmup_steps"].default))
         for name, known_setting in SETTINGS.items():
             object.__setattr__(self, name, checked(name, known.get(name, known_setting.default)))
+        for name in ("pixels", "resize"):
+            if 0 < getattr(self, name) < SMALLEST_IMAGE:
+                raise ConfigError(f"{name} must be 0, or at least {SMALLEST_IMAGE}; got {getattr(self, name)}.")
         if not self.encoder_channels:
             raise ConfigError("encoder_channels must name at least one convolution; got none.")
         if self.workers > self.num_envs:
@@ -268,7 +280,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "update_after": 0,
     },
     "pixels": {
-        "pixels": 64,
         "grey": True,
         "frame_stack": 3,
         "action_repeat": 2,
@@ -308,7 +319,13 @@ OF_PRESETS: dict[str, dict[str, dict[str, Any]]] = {  # and these of one preset 
             "eval_every": 500,
             "gamma": 0.99,
         },
-        "InvertedPendulum": {"steps": 20_000, "warmup_steps": 500, "action_repeat": 1, "eval_every": 1_000},
+        "InvertedPendulum": {
+            "pixels": 64,
+            "steps": 20_000,
+            "warmup_steps": 500,
+            "action_repeat": 1,
+            "eval_every": 1_000,
+        },
     },
 }
 

@@ -193,8 +193,8 @@ class Before(NamedTuple):
     def of(cls, learner: Learner, batch: Batch) -> "Before":
         shown = chosen(batch.terminated.cpu().numpy() > 0)
         networks = networks_of(learner)
-        features = learner.critics.encoder(batch.observation)
-        next_features = learner.critic_targets.encoder(batch.next_observation[shown])
+        features = learner.critics.encoder.forward(batch.observation)  # `forward`: nothing is compiled for it
+        next_features = learner.critic_targets.encoder.forward(batch.next_observation[shown])
         return cls(
             shown,
             networks,
@@ -204,7 +204,7 @@ class Before(NamedTuple):
                 for name, optimizer in optimizers(learner).items()
             },
             features,
-            learner.actor.forward(features),  # `forward`: nothing is compiled for it
+            learner.actor.forward(features),
             learner.actor_target.forward(next_features),
         )
 

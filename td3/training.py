@@ -20,15 +20,14 @@ from td3 import seeding
 from td3.collection import Collector, Played
 from td3.config import Config, env_name
 from td3.environments import View, Worlds, check_apart, environments_of, make_worlds
-from td3.environments.spaces import all_finite, describe_bounds, oddities, space_to_data
-from td3.environments.spaces import described as described_layout
+from td3.environments.spaces import all_finite, describe_bounds, describe_layout, oddities, space_to_data
 from td3.errors import ConfigError, EnvironmentFailure, RunError, TrainingDiverged
 from td3.evaluation import play_episodes
 from td3.filming import Film
 from td3.keeping import Checkpoint, File, Keeper, Record, RunFolder, Snapshot
 from td3.keeping.folder import versions
 from td3.learner import choose_engine, described, switched
-from td3.learner.making import check_device, check_settings, fitting, make_learner, use_threads
+from td3.learner.making import engine_for, fitting, make_learner, use_threads
 from td3.learner.state import network_tensors, optimizer_tensors, put_networks, put_optimizers
 from td3.measuring import Means, evaluation_metrics
 from td3.recording import Recorder
@@ -83,7 +82,6 @@ class Session:
     def __init__(self, config: Config, run: str | Path | None = None, threads: int = 0) -> None:
         """`threads` is how many PyTorch used before: its results depend on their number."""
         self.config = config
-        check_device(config.device)
         view = View.of(config)
         self.worlds = make_worlds(config.env, config.num_envs, config.workers, config.worker_timeout, view=view)
         self._judge: Worlds | None = None
@@ -94,12 +92,11 @@ class Session:
         self.film: Film | None = None
         try:
             layout, action_size = self.worlds.observation.layout, self.worlds.action.size
-            self.engine, self._engine_note = choose_engine(config, layout)
+            self.engine, self._engine_note = engine_for(config, layout, self.worlds.num_envs)
             before = threads if self.engine == "torch" else 0
             self.threads = use_threads(config.threads or before, self.engine, config.workers)
             self.bytes_each = bytes_per_transition(layout, action_size, config.n_step)
             self.bytes = check_room(self.bytes_each, min(config.buffer_size, config.steps))
-            check_settings(config, layout, self.worlds.num_envs)
             self.learner = make_learner(self.engine, config, layout, action_size)
             self.collector = Collector(
                 self.worlds,
@@ -418,7 +415,7 @@ class Session:
             "env": env_name(config.env),
             "observation": str(worlds.observation.space),
             "observation_size": worlds.observation.size,
-            "sees": described_layout(worlds.observation.layout),
+            "sees": describe_layout(worlds.observation.layout),
             "action_size": worlds.action.size,
             "action_bounds": describe_bounds(*worlds.action.bounds),
             "num_envs": worlds.num_envs,

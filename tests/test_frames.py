@@ -425,8 +425,10 @@ def test_each_row_knows_its_neighbours_in_its_own_episode(most):
                 after[newest[one]] = number
             newest[one] = number
         for number in range(max(0, len(env) - capacity), len(env)):
-            assert links.before[number % capacity] == before[number]
-            assert links.after[number % capacity] == (after[number] % capacity if after[number] != NONE else NONE)
+            assert links.before(np.array(number % capacity)) == before[number]
+            assert links.after(np.array(number % capacity)) == (
+                after[number] % capacity if after[number] != NONE else NONE
+            )
 
 
 def test_stacks_that_are_not_made_of_the_frames_before_are_never_written():
@@ -467,7 +469,7 @@ def test_looking_ahead_costs_a_vector_its_two_links_and_whose_it_is():
 def test_a_ring_too_small_for_its_stacks_is_refused_and_the_smallest_is_enough():
     small = {"hidden": (8,), "batch_size": 8, "encoder_channels": (4,), "encoder_features": 8, "eval_every": 0}
     config = Config(env=Telling, frame_stack=3, num_envs=4, buffer_size=32, warmup_steps=4, steps=60, **small)
-    with pytest.raises(ConfigError, match="buffer_size must be at least 32 for stacks of 3 frames from 4 environments"):
+    with pytest.raises(ConfigError, match="buffer_size must be at least 32 here: a frame is remembered once"):
         Session(replace(config, buffer_size=31))
     session = Session(config)
     list(session.advance(60))

@@ -1,7 +1,9 @@
 """Images from the environment to the action: how they are shown, read, shifted and learned from."""
 
+import contextlib
 import copy
 import itertools
+import pickle
 from functools import partial
 
 import gymnasium
@@ -18,7 +20,7 @@ import td3
 from td3.collection import Collector
 from td3.config import Config
 from td3.environments import ObservationMap, View, make_worlds
-from td3.environments.images import Drawn, Prepared, Repeated
+from td3.environments.images import Prepared, Rendered, Repeated
 from td3.environments.spaces import BadValue, space_from_data, space_to_data
 from td3.errors import ConfigError, EnvironmentFailure, SpaceError
 from td3.learner import Learner
@@ -352,7 +354,7 @@ def test_looking_at_images_where_there_are_none_is_refused(view, names):
 
 
 def test_a_ready_made_vector_environment_is_taken_as_it_is():
-    for view, names in ((View(frame_stack=2, action_repeat=2), "frame_stack and action_repeat"), (View(9), "pixels")):
+    for view, names in ((View(frame_stack=2, action_repeat=2), "frame_stack, action_repeat"), (View(9), "pixels")):
         with pytest.raises(ConfigError, match=f"^{names} must be left alone here: .* makes a vector environment"):
             make_worlds(lambda: SyncVectorEnv([Dot] * 2), view=view)
 
@@ -435,7 +437,7 @@ def test_an_environment_that_cannot_be_drawn_is_refused():
 
 
 def test_a_wrapper_that_draws_keeps_the_size_it_was_given():
-    env = Drawn(Dot(render_mode="rgb_array"), 10)
+    env = Rendered(Dot(render_mode="rgb_array"), 10)
     seen, _ = env.reset(seed=1)
     assert env.observation_space == images(10, 10, 3) and seen.shape == (10, 10, 3) and seen.dtype == np.uint8
     assert env.step(np.zeros(1, np.float32))[0].shape == (10, 10, 3)
@@ -457,18 +459,69 @@ def test_a_view_survives_the_journey_to_a_worker_to_the_bit():
         assert all(mine.dtype == its.dtype and (mine == its).all() for mine, its in zip(here, there, strict=True))
 
 
-def test_mujoco_draws_what_can_be_learned_from():
+@pytest.fixture
+def _mujoco_draws():
     try:
         env = gymnasium.make("InvertedPendulum-v5", render_mode="rgb_array", width=16, height=16)
         env.reset(seed=0), env.render(), env.close()
     except Exception as problem:
         pytest.skip(f"MuJoCo cannot draw here: {problem}")
+
+
+@pytest.mark.usefixtures("_mujoco_draws")
+def test_environments_that_draw_in_one_process_do_not_draw_into_one_another():
+    def frames(count):
+        return [worlds.step(np.zeros((1, 1), np.float32)).next_observation.copy() for _ in range(count)]
+
+    worlds = make_worlds("InvertedPendulum-v5", view=View(pixels=32))
+    worlds.reset([0])
+    alone = frames(6)
+    worlds.reset([0])
+    among = frames(2)
+    with contextlib.closing(make_worlds("HalfCheetah-v5", view=View(pixels=64))) as others:  # made, played and gone
+        others.reset([0])
+        among += frames(1)
+        others.step(np.zeros((1, 6), np.float32))
+        among += frames(1)
+    among += frames(2)
+    worlds.close()
+    assert all((one == other).all() for one, other in zip(alone, among, strict=True))
+
+
+@pytest.mark.usefixtures("_mujoco_draws")
+def test_a_camera_that_goes_along_is_preferred():
+    worlds = make_worlds("HalfCheetah-v5", view=View(pixels=16))
+    renderer, model = worlds.envs[0].unwrapped.mujoco_renderer, worlds.envs[0].unwrapped.model
+    assert renderer.camera_id == model.camera("track").id
+    assert (model.vis.quality.shadowsize, model.vis.quality.offsamples) == (0, 0)
+    worlds.close()
+
+
+@pytest.mark.usefixtures("_mujoco_draws")
+def test_mujoco_draws_what_can_be_learned_from():
     worlds = make_worlds("InvertedPendulum-v5", view=View(pixels=16))
     rows = [worlds.reset([0]), *(worlds.step(np.ones((1, 1), np.float32)).next_observation for _ in range(4))]
     worlds.close()
     assert worlds.observation.layout == Layout(0, (Picture("observation", 3, 16, 16),))
     assert all(len(np.unique(row)) > 4 for row in rows)
     assert all((before != after).any() for before, after in itertools.pairwise(rows))
+
+
+def test_bytes_that_are_no_brightness_stay_numbers():
+    marks = Box(0, 1, (16, 16), np.uint8)
+    assert ObservationMap(marks).layout == Layout(256)
+    assert ObservationMap(space_from_data(space_to_data(marks))).layout == Layout(256)
+    with pytest.raises(SpaceError, match="resize must be more than 12, the channels of an image"):
+        Prepared(Spaces(images(12, 64, 64), Box(-1, 1, (1,))), 8, False, 1)
+
+
+def test_a_drawing_library_that_is_missing_is_told_in_one_sentence():
+    class Bare(Dot):
+        def render(self):
+            raise gymnasium.error.DependencyNotInstalled("no brush is installed")
+
+    with pytest.raises(ConfigError, match=r"^The environment cannot be drawn: no brush is installed"):
+        make_worlds(partial(Bare, "numbers"), view=View(pixels=8)).reset([0])
 
 
 # ---- the encoder ----
@@ -873,3 +926,54 @@ def test_an_agent_learns_where_the_reward_is_only_from_what_it_sees():
     agent = td3.TD3(Sign, **{**SMALL, **fast}, buffer_size=2_000).learn(900)
     white, black = agent.predict(np.stack([np.full((8, 8), 255, np.uint8), np.zeros((8, 8), np.uint8)]))[0][:, 0]
     assert white == pytest.approx(0.5, abs=0.15) and black == pytest.approx(-0.5, abs=0.15)
+
+
+def test_one_row_of_an_image_and_numbers_is_read_wherever_its_numbers_begin(tmp_path):
+    space = spaces.Dict({"eye": images(9, 9), "n": Box(-1, 1, (2,), np.float32)})  # 81 bytes: no place for a float
+    make = lambda: Spaces(space, Box(-1, 1, (1,)))
+    assert list(td3.train(Config(env=make, steps=40, **SMALL), tmp_path / "run"))[-1].step == 40
+    agent = td3.load(tmp_path / "run", env=make)
+    seen = [space.sample() for _ in range(3)]
+    together = agent.act({key: np.stack([one[key] for one in seen]) for key in ("eye", "n")})
+    assert np.stack([agent.act(one) for one in seen]) == pytest.approx(together, abs=1e-6)
+    assert td3.evaluate(agent, episodes=1).lengths == (10,)
+
+
+def test_a_policy_that_normalises_can_be_sent_elsewhere(tmp_path):
+    make = partial(Dot, "numbers")
+    list(td3.train(Config(env=make, steps=40, normalize_observations=True, **SMALL), tmp_path / "run"))
+    policy = td3.load(tmp_path / "run", env=make).policy
+    rows = np.float32([[100, 104], [101, 107]])
+    assert (pickle.loads(pickle.dumps(policy))(rows) == policy(rows)).all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "refusal"),
+    [
+        ({"random_shift": 2, "env": "Pendulum-v1"}, "random_shift must be 0 here: no image is observed; got 2."),
+        ({"engine": "native"}, "engine must be torch or auto here: the native engine reads vectors, not images;"),
+        ({"normalize_observations": True}, "normalize_observations must be left alone here"),
+        ({"buffer_size": 3}, "buffer_size must be at least 4 here"),
+    ],
+)  # fmt: skip
+def test_check_and_train_refuse_the_same(settings, refusal):
+    from td3.views.checking import check_environment
+
+    config = Config(**{"env": Dot, "steps": 20, **SMALL, **settings})
+    for attempt in (lambda: check_environment(config), lambda: list(td3.train(config))):
+        with pytest.raises(ConfigError) as told:
+            attempt()
+        assert str(told.value).startswith(refusal)
+
+
+@pytest.mark.parametrize("name", ["pixels", "resize"])
+def test_images_too_small_to_be_any_are_refused(name):
+    with pytest.raises(ConfigError, match=f"^{name} must be 0, or at least 8; got 7.$"):
+        Config(env="Pendulum-v1", **{name: 7})
+
+
+def test_the_preset_for_images_draws_only_where_it_is_asked_to():
+    assert Config(env="X-v0", preset="pixels").pixels == 0
+    assert Config(env="X-v0", pixels=84).preset == "pixels"
+    assert (Config(env="X-v0", pixels=84).grey, Config(env="X-v0", pixels=84).frame_stack) == (True, 3)
+    assert Config(env="X-v0", pixels=84, preset="author").frame_stack == 1

@@ -251,6 +251,20 @@ def test_a_checkpoint_costs_what_is_new_and_old_rows_go_with_the_ring(tmp_path):
     assert len(list((run / "memory").iterdir())) == 3  # of the two newest checkpoints
 
 
+def test_a_large_memory_is_written_in_pieces_and_read_again(tmp_path, monkeypatch):
+    from td3.keeping import checkpoint
+
+    monkeypatch.setattr(checkpoint, "SEGMENT", 40 * 33)
+    run = tmp_path / "run"
+    list(td3.train(config(steps=100, eval_every=0, checkpoint_every=0), run))
+    sizes = [(one.first, one.end) for one in find(run)[0][-1].manifest.segments]
+    each = sizes[0][1]
+    assert each < 60 and sizes == [(start, min(start + each, 100)) for start in range(0, 100, each)]
+    session = Session.of(run, Wandering)
+    assert len(session.learner.memory) == 100
+    session.close()
+
+
 def test_an_engine_thread_or_version_that_changed_is_told(tmp_path, monkeypatch):
     from td3 import training
 

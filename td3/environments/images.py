@@ -46,7 +46,7 @@ class View(NamedTuple):
         if self.action_repeat > 1:
             env = Repeated(env, self.action_repeat)
         if self.pixels:
-            env = Drawn(env, self.pixels)
+            env = Rendered(env, self.pixels)
         if self.resize or self.grey or self.frame_stack > 1:
             env = Prepared(env, self.resize, self.grey, self.frame_stack)
         return env
@@ -69,7 +69,7 @@ class Repeated(gymnasium.Wrapper[Any, Any, Any, Any]):
         return observation, total, terminated, truncated, info
 
 
-class Drawn(gymnasium.Wrapper[Any, Any, Any, Any]):
+class Rendered(gymnasium.Wrapper[Any, Any, Any, Any]):
     """What the environment draws is what is observed: (size, size, 3) bytes. Its own observation is not looked at."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], size: int) -> None:
@@ -90,8 +90,11 @@ class Drawn(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self._picture(), reward, terminated, truncated, info
 
     def _picture(self) -> NDArray[np.uint8]:
-        with self._drawing():
-            frame: Any = self.env.render()
+        try:
+            with self._drawing():
+                frame: Any = self.env.render()
+        except gymnasium.error.DependencyNotInstalled as problem:
+            raise ConfigError(f"The environment cannot be drawn: {problem}.") from problem
         if not isinstance(frame, np.ndarray) or frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] != 3:
             what = f"{frame.dtype} {frame.shape}" if isinstance(frame, np.ndarray) else type(frame).__name__
             raise TypeError(f"render() must return bytes (height, width, 3), not {what}")
@@ -108,9 +111,9 @@ class Prepared(gymnasium.Wrapper[Any, Any, Any, Any]):
         super().__init__(env)
         self.size, self.grey, self.frame_stack = size, grey, frame_stack
         self._held: dict[Path, deque[NDArray[np.uint8]]] = {}
-        self._found = 0  # images
-        self.observation_space = self._space(env.observation_space)
-        if not self._found:
+        self._images: set[Path] = set()
+        self.observation_space = self._space(env.observation_space, ())
+        if not self._images:
             asked = View(0, size, grey, frame_stack).asked_for
             raise ConfigError(
                 f"{' and '.join(asked)} must be left alone here: the observation {env.observation_space} has no image "
@@ -126,23 +129,35 @@ class Prepared(gymnasium.Wrapper[Any, Any, Any, Any]):
         observation, reward, terminated, truncated, info = self.env.step(action)
         return self._prepared(observation), reward, terminated, truncated, info
 
-    def _space(self, space: Space[Any]) -> Space[Any]:
+    def _space(self, space: Space[Any], path: Path) -> Space[Any]:
         if isinstance(space, spaces.Dict):
-            return spaces.Dict([(key, self._space(inner)) for key, inner in space.spaces.items()])
+            return spaces.Dict([(key, self._space(inner, (*path, key))) for key, inner in space.spaces.items()])
         if isinstance(space, spaces.Tuple):
-            return spaces.Tuple([self._space(inner) for inner in space.spaces])
+            return spaces.Tuple([self._space(inner, (*path, place)) for place, inner in enumerate(space.spaces)])
         if not is_image(space):
             return space
-        self._found += 1
+        self._images.add(path)
         assert space.shape is not None
         channels = arrangement(space.shape)[1][3]
         if self.grey and channels not in (1, 3, 4):
             raise SpaceError(f"grey must be left alone here: an image {space} has {channels} channels, not 3 or 4.")
+        if 0 < self.size <= channels:
+            raise SpaceError(f"resize must be more than {channels}, the channels of an image {space}; got {self.size}.")
         shape = self._one(np.zeros(space.shape, np.uint8)).shape
         return spaces.Box(0, 255, (self.frame_stack, *shape) if self.frame_stack > 1 else shape, np.uint8)
 
     def _prepared(self, observation: Any) -> Any:
-        return transformed(self.env.observation_space, observation, self._stacked)
+        return self._changed(observation, ())
+
+    def _changed(self, value: Any, path: Path) -> Any:
+        """The same observation with its images changed, wherever they are nested."""
+        if path in self._images:
+            return self._stacked(path, value)
+        if isinstance(value, dict):
+            return {key: self._changed(inner, (*path, key)) for key, inner in value.items()}
+        if isinstance(value, tuple):
+            return tuple(self._changed(inner, (*path, place)) for place, inner in enumerate(value))
+        return value
 
     def _stacked(self, path: Path, image: Any) -> NDArray[np.uint8]:
         frame = self._one(np.asarray(image))
@@ -160,16 +175,6 @@ class Prepared(gymnasium.Wrapper[Any, Any, Any, Any]):
         planes = image.transpose(order).reshape(frames, channels, height, width)
         done = [shrunk(np.moveaxis(one, 0, 2), self.size, self.grey) for one in planes]
         return np.stack(done) if frames > 1 else done[0]
-
-
-def transformed(space: Space[Any], value: Any, change: Callable[[Path, Any], Any], path: Path = ()) -> Any:
-    """The same observation with its images changed, wherever they are nested."""
-    if isinstance(space, spaces.Dict):
-        return {key: transformed(inner, value[key], change, (*path, key)) for key, inner in space.spaces.items()}
-    if isinstance(space, spaces.Tuple):
-        inners = enumerate(space.spaces)
-        return tuple(transformed(inner, value[place], change, (*path, place)) for place, inner in inners)
-    return change(path, value) if is_image(space) else value
 
 
 def shrunk(image: NDArray[np.uint8], size: int = 0, grey: bool = False) -> NDArray[np.uint8]:

@@ -47,8 +47,8 @@ def make_worlds(
                 )
             if view.asked_for:
                 raise ConfigError(
-                    f"{' and '.join(view.asked_for)} must be left alone here: {name} makes a vector environment, which "
-                    "is taken as it is; wrap its single environments instead."
+                    f"{', '.join(view.asked_for)} must be left alone here: {name} makes a vector environment, which is "
+                    "taken as it is; wrap its single environments instead."
                 )
             return VectorWorlds(name, first, timeout)
         others = [_single(name, make) for _ in range(num_envs - 1)]
@@ -58,10 +58,11 @@ def make_worlds(
         raise
 
 
-def make_single(env: str | Callable[..., Any], view: View = PLAIN) -> gymnasium.Env[Any, Any]:
-    """One environment as it is looked at, for whoever wants to play it without us."""
+def make_single(env: str | Callable[..., Any], view: View = PLAIN) -> Made:
+    """One environment as it is looked at, for whoever wants to play it without us; a vector environment as it is."""
     name, make = env_name(env), maker(env)
-    return view.on(_single(name, drawing(name, make, view.pixels) if view.pixels else make))
+    one = made(name, drawing(name, make, view.pixels) if view.pixels else make)
+    return one if isinstance(one, VectorEnv) else view.on(one)
 
 
 def make_drawable(env: str | Callable[..., Any], others: Sequence[Any], size: int, view: View = PLAIN) -> LocalWorlds:

@@ -10,6 +10,7 @@ from gymnasium import spaces
 from gymnasium.spaces import Space
 from numpy.typing import NDArray
 
+from td3.config import SMALLEST_IMAGE
 from td3.errors import SpaceError
 from td3.types import Bytes, Float32s, Layout, Picture, Rows
 
@@ -209,22 +210,21 @@ class Part:
         return rows
 
 
-SMALLEST_SIDE = 8  # pixels: what is smaller is a table of numbers
-
-
 def is_image(space: Space[Any], frame_stack: int = 1) -> bool:
-    """Bytes with a height and a width: (H, W), (H, W, C) or (C, H, W), or frames of those in front.
+    """Bytes from 0 to 255 with a height and a width: (H, W), (H, W, C) or (C, H, W), or frames of those in front.
 
     With a `frame_stack`, whether it was one before so many were stacked.
     """
     if not isinstance(space, spaces.Box) or space.dtype != np.uint8:
+        return False
+    if (space.low > 0).any() or (space.high < 255).any():  # marks or categories: no brightness
         return False
     shape = space.shape
     if frame_stack > 1:
         if not shape or shape[0] != frame_stack:
             return False
         shape = shape[1:]
-    return len(shape) in (2, 3, 4) and min(arrangement(shape)[1][1:3]) >= SMALLEST_SIDE
+    return len(shape) in (2, 3, 4) and min(arrangement(shape)[1][1:3]) >= SMALLEST_IMAGE
 
 
 def arrangement(shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, int, int, int]]:
@@ -286,7 +286,7 @@ def describe_bounds(low: NDArray[np.float64], high: NDArray[np.float64]) -> str:
     return " ".join(pairs[:8]) + (f" … {len(pairs)} in all" if len(pairs) > 8 else "")
 
 
-def described(layout: Layout) -> str:
+def describe_layout(layout: Layout) -> str:
     """What an agent sees, in a few words: '17 observations', '3 frames of 84×84×3 and 5 numbers'."""
     if not layout.pictures:
         return f"{layout.numbers} observations"
@@ -300,7 +300,7 @@ def oddities(observation: ObservationMap, action: ActionMap) -> list[str]:
     """What a user may not have meant, one sentence each."""
     notes: list[str] = []
     for part in observation.parts:
-        if part.picture is None and len(part.shape) == 3 and part.size >= 3 * SMALLEST_SIDE**2:
+        if part.picture is None and len(part.shape) == 3 and part.size >= 3 * SMALLEST_IMAGE**2:
             notes += [
                 f"{part.name} {part.shape} {part.dtype} is read as {part.size} numbers in a row: an image is uint8."
             ]

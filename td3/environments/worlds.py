@@ -12,7 +12,7 @@ import numpy as np
 
 from td3 import seeding
 from td3.environments.spaces import ActionMap, BadValue, ObservationMap
-from td3.errors import EnvironmentFailure
+from td3.errors import EnvironmentFailure, TD3Error
 from td3.types import Episode, Float32s, Rows, Tick
 
 LARGEST = float(np.finfo(np.float32).max)
@@ -52,6 +52,8 @@ class LocalWorlds:
         self.num_envs = len(envs)
         self.observation = ObservationMap(envs[0].observation_space, frame_stack)
         self.action = ActionMap(envs[0].action_space)
+        self._shape, self._dtype = (self.num_envs, self.observation.size), self.observation.layout.dtype
+        self._renderers = [getattr(env.unwrapped, "mujoco_renderer", None) for env in envs]
         self._steps = [0] * self.num_envs
         self._starts: list[dict[str, Any] | None] = [None] * self.num_envs  # how each episode began
         self._tapes: list[list[Float32s]] = [[] for _ in envs]  # and what was done in it since
@@ -60,14 +62,14 @@ class LocalWorlds:
         return np.stack([self._reset(place, seed) for place, seed in enumerate(seeds)])
 
     def step(self, actions: Float32s) -> Tick:
-        n, layout = self.num_envs, self.observation.layout
+        n, shape, dtype = self.num_envs, self._shape, self._dtype
         tick = Tick(
-            next_observation=np.empty((n, layout.size), layout.dtype),
+            next_observation=np.empty(shape, dtype),
             reward=np.empty(n, np.float32),
             terminated=np.empty(n, np.bool_),
             truncated=np.empty(n, np.bool_),
             valid=np.ones(n, np.bool_),
-            observation=np.empty((n, layout.size), layout.dtype),
+            observation=np.empty(shape, dtype),
         )
         executed = self.action.to_env(actions)
         for place, env in enumerate(self.envs):
@@ -145,8 +147,13 @@ class LocalWorlds:
             return self.observation.flatten_one(answer[0])
 
     def _ask(self, place: int, call: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        viewer = getattr(self._renderers[place], "viewer", None)
+        if viewer is not None:  # of several that draw in one process, each would draw with the last one's context
+            viewer.make_context_current()
         try:
             return function(*arguments)
+        except TD3Error:
+            raise
         except (Exception, SystemExit) as problem:
             raise EnvironmentFailure(f"{self._who(place)}: {call}() raised {told(problem)}.") from problem
 

@@ -33,6 +33,7 @@ NAME = re.compile(r"(\d{9,})-([0-9a-f]{16})")
 PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 LARGEST_JSON = 16 * 2**20
 LARGEST_TENSORS = 64 * 2**30
+SEGMENT = 64 * 2**20  # bytes of rows in one file, about: writing needs twice as much memory for a moment
 
 
 class File(msgspec.Struct):
@@ -271,17 +272,19 @@ class Keeper:
         return [one for one in self.segments if one.end > memory.oldest]
 
     def _new_rows(self, memory: AnyMemory) -> list[Segment]:
-        """What the memory has learned since the last checkpoint, as one new file: its cost is what is new."""
+        """What the memory has learned since the last checkpoint, in new files: its cost is what is new."""
         first = max(memory.oldest, self.segments[-1].end if self.segments else 0)
-        if first == memory.written:
-            return []
-        rows = memory.rows(first, memory.written)
-        data = safetensors.numpy.save(rows)
-        name = f"{first:09d}-{memory.written:09d}-{uuid.uuid4().hex[:8]}.safetensors"
+        at_once = max(1, SEGMENT // (memory.nbytes // memory.capacity))  # rows: more would be copied in vain
+        starts = range(first, memory.written, at_once)
+        return [self._segment_of(memory, start, min(start + at_once, memory.written)) for start in starts]
+
+    def _segment_of(self, memory: AnyMemory, first: int, end: int) -> Segment:
+        data = safetensors.numpy.save(memory.rows(first, end))
+        name = f"{first:09d}-{end:09d}-{uuid.uuid4().hex[:8]}.safetensors"
         folder = self.run / "memory"
         disk.write(folder / f".tmp-{name}", data)
         disk.rename(folder / f".tmp-{name}", folder / name)
-        return [Segment(name, first, memory.written, len(data), hashlib.sha256(data).hexdigest())]
+        return Segment(name, first, end, len(data), hashlib.sha256(data).hexdigest())
 
     def prune(self) -> None:
         """The newest and the best stay, with the rows they need; what else is there is removed, and never before."""

@@ -17,7 +17,7 @@ from td3.learner.native.library import Missing, kernels
 from td3.learner.networks import Actor, play
 from td3.learner.reading import Normalizer
 from td3.learner.td3 import Learner
-from td3.types import Layout
+from td3.types import Float32s, Layout, Rows
 
 # Who can perform the update, by the name in `Config.engine`; `auto` takes the first that applies.
 ENGINES: dict[str, type[Learner]] = {"native": NativeLearner, "torch": Learner}
@@ -71,7 +71,11 @@ def policy_of(actor: Actor, encoder: Encoder, config: Config, normalizer: Normal
     """What the actor does, by the engine the config asks for if it is here, else by the other: both act alike."""
     torch_alone = isinstance(encoder, Images) or config.engine == "torch" or why_not_native(config)
     policy: Policy = partial(play, encoder, actor) if torch_alone else NativePolicy(actor)
-    return policy if normalizer is None else lambda observations: policy(normalizer(observations))
+    return policy if normalizer is None else partial(normalized, policy, normalizer)
+
+
+def normalized(policy: Policy, normalizer: Normalizer, observations: Rows) -> Float32s:
+    return policy(normalizer(observations))
 
 
 __all__ = ["ENGINES", "Learner", "choose_engine", "described", "policy_of", "switched", "why_not_native"]

@@ -43,7 +43,8 @@ class Images(nn.Module):
         sizes = [picture.size for picture in layout.pictures]
         parts = [eye(one) for eye, one in zip(self.eyes, frames.split(sizes, dim=2), strict=True)]
         if layout.numbers:
-            parts.append(numbers.contiguous().view(torch.float32).to(parts[0]))
+            aligned = numbers.clone(memory_format=torch.contiguous_format)  # where floats may begin, one row or many
+            parts.append(aligned.view(torch.float32).to(parts[0]))
         return torch.cat(parts, dim=1)
 
 

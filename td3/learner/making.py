@@ -10,8 +10,9 @@ import torch
 
 from td3 import seeding
 from td3.config import Config
+from td3.environments.spaces import describe_layout
 from td3.errors import ConfigError
-from td3.learner import ENGINES, Learner
+from td3.learner import ENGINES, Learner, choose_engine
 from td3.learner.encoders import encoder_of
 from td3.replay.room import RESERVE, available, human
 from td3.types import Layout
@@ -35,10 +36,11 @@ def check_networks(engine: str, config: Config, layout: Layout, action_size: int
     needed = bytes_of_networks(engine, config, layout, action_size)
     room, whose = available()
     if config.device == "cpu" and room is not None and needed > room - RESERVE:
+        images = f" that read {describe_layout(layout)}" if layout.pictures else ""
         raise ConfigError(
-            f"hidden and batch_size must be smaller here: layers of {','.join(map(str, config.hidden))} and batches of "
-            f"{config.batch_size:,} take {human(needed)} for six networks and what they learn with, and {whose} has "
-            f"room for {human(room)}."
+            f"{'images, ' if images else ''}hidden and batch_size must be smaller here: layers of "
+            f"{','.join(map(str, config.hidden))} and batches of {config.batch_size:,} take {human(needed)} for six "
+            f"networks{images} and what they learn with, and {whose} has room for {human(room)}."
         )
 
 
@@ -59,8 +61,15 @@ def bytes_of_networks(engine: str, config: Config, layout: Layout, action_size: 
     return 4 * (copies * learned + 7 * config.batch_size * units)
 
 
+def engine_for(config: Config, layout: Layout, num_envs: int) -> tuple[str, str]:
+    """Who will perform the update, as `choose_engine` tells; settings that cannot be kept here are refused."""
+    check_device(config.device)
+    check_settings(config, layout, num_envs)
+    return choose_engine(config, layout)
+
+
 def check_settings(config: Config, layout: Layout, num_envs: int) -> None:
-    """Refuses settings that cannot be kept with what is observed."""
+    """Refuses what cannot be done with such observations."""
     if config.random_shift and not layout.pictures:
         raise ConfigError(f"random_shift must be 0 here: no image is observed; got {config.random_shift}.")
     if config.normalize_observations and not layout.numbers:
@@ -69,8 +78,8 @@ def check_settings(config: Config, layout: Layout, num_envs: int) -> None:
     least = 2 * num_envs * (layout.stack + 1)
     if layout.pictures and config.buffer_size < least:
         raise ConfigError(
-            f"buffer_size must be at least {least:,} for stacks of {layout.stack} frames from {num_envs} environments; "
-            f"got {config.buffer_size:,}."
+            f"buffer_size must be at least {least:,} here: a frame is remembered once, so a transition needs those "
+            f"before it; got {config.buffer_size:,}."
         )
 
 

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from td3.replay.links import NONE, Links, look_ahead
-from td3.replay.memory import fitting, write
+from td3.replay.memory import newest, write
 from td3.types import Batch, Layout, Rows, Transitions
 
 
@@ -33,7 +33,7 @@ class FrameMemory:
             "env": np.empty(capacity, np.int32),
         }
         self.links = Links(capacity)
-        self._reach = np.full(capacity, NONE, np.int64)  # the number of the oldest moment its transition needs
+        self._reach = np.zeros(capacity, np.int64)  # one more than the number of the oldest moment its transition needs
         self.written = 0  # moments ever written: number n lies at n modulo the capacity
 
     @property
@@ -73,14 +73,14 @@ class FrameMemory:
 
     def put(self, moments: Mapping[str, NDArray[Any]]) -> None:
         """Moments as they follow each other, by the names of the columns; `rows` below tells them so."""
-        first, moments = fitting(moments, self.written, self.capacity)
+        first, moments = newest(moments, self.written, self.capacity)
         write(self.columns, moments, first, self.capacity)
         self.links.add(first, moments["env"], moments["begins"])
         self.written = first + len(moments["reward"])
         number = reach = np.arange(first, self.written)
         for _ in range(self.layout.stack):
-            reach = np.where(reach >= self.oldest, self.links.before[reach % self.capacity], NONE)
-        self._reach[number % self.capacity] = reach
+            reach = np.where(reach >= self.oldest, self.links.before(reach % self.capacity), NONE)
+        self._reach[number % self.capacity] = reach + 1
 
     def rows(self, first: int, end: int) -> dict[str, NDArray[Any]]:
         """Copies of the moments numbered from `first` to before `end`, in the order they were written."""
@@ -89,7 +89,7 @@ class FrameMemory:
 
     def _whole(self, places: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether a transition ends there all of whose frames are still held."""
-        whole: NDArray[np.bool_] = (self._reach[places] >= self.oldest) & ~self.columns["begins"][places]
+        whole: NDArray[np.bool_] = (self._reach[places] > self.oldest) & ~self.columns["begins"][places]
         return whole
 
     def draw(self, chance: np.random.Generator, count: int) -> NDArray[np.int64]:
@@ -105,7 +105,7 @@ class FrameMemory:
         columns = self.columns
         ahead = look_ahead(places, self.links, columns["reward"], self.n_step, self.gamma)
         found = (
-            self._seen(self.links.before[places] % self.capacity),
+            self._seen(self.links.before(places) % self.capacity),
             columns["action"].take(places, axis=0),
             ahead.reward,
             self._seen(ahead.last),
@@ -120,5 +120,5 @@ class FrameMemory:
         at = places
         for depth in reversed(range(self.layout.stack)):
             stacked[:, depth] = at
-            at = self.links.before[at] % self.capacity
+            at = self.links.before(at) % self.capacity
         return self.layout.joined(self.columns["frame"][stacked], self.columns["numbers"][places])

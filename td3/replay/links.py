@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from td3.types import Bools, Float32s
 
-NONE = -1
+NONE = -1  # kept as 0, and all else one higher: so an array of nothing costs no memory before it is written
 
 
 class Links:
@@ -19,19 +19,23 @@ class Links:
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        self.before = np.full(capacity, NONE, np.int64)  # the number of the row before; its own where there is none
-        self.after = np.full(capacity, NONE, np.int64)  # the place of the row after; none yet: NONE
+        self._before, self._after = np.zeros(capacity, np.int64), np.zeros(capacity, np.int64)
         self._newest = np.full(0, NONE, np.int64)  # of each environment: the number of its newest row
 
     @property
     def nbytes(self) -> int:
-        return self.before.nbytes + self.after.nbytes
+        return self._before.nbytes + self._after.nbytes
+
+    def before(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The numbers of the rows before; a row's own where it begins an episode; NONE where there was never one."""
+        return self._before[places] - 1
+
+    def after(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The places of the rows after, or NONE where there is none yet."""
+        return self._after[places] - 1
 
     def add(self, first_number: int, env: NDArray[np.int32], begins: Bools) -> None:
-        """Rows numbered from `first_number` on; those that begin an episode have nothing before them.
-
-        So has a row whose predecessor was never held: its `before` is NONE.
-        """
+        """Rows numbered from `first_number` on, no more than fit; where an episode begins nothing is before."""
         end = first_number + len(env)
         if len(env) and env.max() >= len(self._newest):
             more = np.full(env.max() + 1 - len(self._newest), NONE, np.int64)
@@ -43,10 +47,10 @@ class Links:
         before = np.roll(number, 1)
         before[changes[:-1]] = self._newest[env[changes[:-1]]]
         self._newest[env[changes[1:]]] = number[changes[1:]]
-        self.before[number % self.capacity] = np.where(begins, number, before)
-        self.after[number % self.capacity] = NONE
+        self._before[number % self.capacity] = np.where(begins, number, before) + 1
+        self._after[number % self.capacity] = 0
         held = ~begins & (before >= max(0, end - self.capacity))
-        self.after[before[held] % self.capacity] = number[held] % self.capacity
+        self._after[before[held] % self.capacity] = number[held] % self.capacity + 1
 
 
 class Ahead(NamedTuple):
@@ -61,13 +65,14 @@ def look_ahead(places: NDArray[np.int64], links: Links | None, reward: Float32s,
     """From each place up to n steps on, fewer where the episode ended or is not yet remembered further."""
     if n_step == 1 or links is None:
         return Ahead(reward[places], places, np.full(len(places), gamma, np.float32))
-    total, worth, last = np.zeros(len(places)), np.ones(len(places)), places
-    going = np.ones(len(places), np.bool_)
-    for _ in range(n_step):
+    last, going = places, np.ones(len(places), np.bool_)
+    total, worth = reward[places].astype(np.float64), np.full(len(places), gamma)
+    for _ in range(n_step - 1):
+        after = links.after(last)
+        going &= after != NONE
+        if not going.any():
+            break
+        last = np.where(going, after, last)
         total += np.where(going, worth * reward[last], 0)
         worth = np.where(going, worth * gamma, worth)
-        after = links.after[last]
-        going &= after != NONE
-        further = np.where(going, after, last)
-        last, reached = further, last
-    return Ahead(total.astype(np.float32), reached, worth.astype(np.float32))
+    return Ahead(total.astype(np.float32), last, worth.astype(np.float32))

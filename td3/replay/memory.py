@@ -47,7 +47,7 @@ class Memory:
 
     def put(self, rows: Mapping[str, NDArray[Any]]) -> None:
         """The same, by the names of the columns; `rows` below tells them so."""
-        first, rows = fitting(rows, self.written, self.capacity)
+        first, rows = newest(rows, self.written, self.capacity)
         write(self.columns, rows, first, self.capacity)
         if self.links:
             self.links.add(first, rows["env"], rows["first"])
@@ -82,7 +82,7 @@ class Memory:
         return Batch(*map(torch.from_numpy, found))
 
 
-def fitting(rows: Mapping[str, NDArray[Any]], first: int, capacity: int) -> tuple[int, Mapping[str, NDArray[Any]]]:
+def newest(rows: Mapping[str, NDArray[Any]], first: int, capacity: int) -> tuple[int, Mapping[str, NDArray[Any]]]:
     """Rows numbered from `first` on, without those that would be overwritten by the last of them."""
     surplus = max(0, len(rows["reward"]) - capacity)
     return first + surplus, {name: column[surplus:] for name, column in rows.items()} if surplus else rows

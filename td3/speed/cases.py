@@ -1,9 +1,10 @@
 """What is measured: networks and batches as people use them, and how many operations an update of them takes."""
 
 import itertools
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from td3.types import Layout, Picture
+if TYPE_CHECKING:
+    from td3.types import Layout
 
 
 class Case(NamedTuple):
@@ -40,12 +41,12 @@ class ImageCase(NamedTuple):
     batch: int
     rows: int  # remembered transitions; enough that no cache holds them all
     share: int  # of the rounds, one in so many: images take long
-    stretch: (
-        int  # a round is so many times longer: in eights of updates, only then all take about as long as each other
-    )
+    stretch: int  # times longer than a round of vectors: updates come in eights, and all shall take about as long
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> "Layout":
+        from td3.types import Layout, Picture  # not before it is needed: `td3 --help` knows these cases, too
+
         return Layout(0, (Picture("observation", self.channels, self.side, self.side),), self.stack)
 
     @property

@@ -11,6 +11,7 @@ from td3.config import SETTINGS, Config, env_name, task_settings
 from td3.environments import View, make_worlds
 from td3.environments.spaces import Part, describe_bounds, oddities
 from td3.errors import ConfigError
+from td3.learner.making import check_networks, engine_for
 from td3.replay import bytes_per_transition
 from td3.replay.room import check_room, human
 
@@ -21,6 +22,9 @@ def check_environment(config: Config) -> dict[str, Any]:
     """Makes it, plays some random steps, and tells what was found; raises what training would raise."""
     worlds = make_worlds(config.env, config.num_envs, config.workers, config.worker_timeout, view=View.of(config))
     try:
+        layout = worlds.observation.layout
+        engine, _ = engine_for(config, layout, worlds.num_envs)
+        check_networks(engine, config, layout, worlds.action.size)
         began = time.perf_counter()
         seeds = seeding.environment_seeds(config.seed, "environments", worlds.num_envs)
         collector = Collector(worlds, seeds, seeding.generator(config.seed, "exploration"), STEPS, 0.0)
@@ -31,7 +35,7 @@ def check_environment(config: Config) -> dict[str, Any]:
             rewards += played.transitions.reward.tolist()
             lengths += [length for _, _, length in played.ended]
         speed = collector.steps / (time.perf_counter() - began)
-        each = bytes_per_transition(worlds.observation.layout, worlds.action.size, config.n_step)
+        each = bytes_per_transition(layout, worlds.action.size, config.n_step)
         notes = oddities(worlds.observation, worlds.action)
         try:
             check_room(each, config.buffer_size)
@@ -58,7 +62,11 @@ def check_environment(config: Config) -> dict[str, Any]:
             "steps_per_second": speed,
             "reward_range": [min(rewards), max(rewards)],
             "episode_lengths": lengths,
-            "task_settings": {name: getattr(config, name) for name in task_settings(config.env, config.preset)},
+            "task_settings": {
+                name: value
+                for name, value in task_settings(config.env, config.preset).items()
+                if getattr(config, name) == value
+            },
             "notes": notes,
         }
     finally:
