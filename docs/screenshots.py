@@ -1,6 +1,7 @@
-"""Takes the pictures of the live page that README and docs show: `python docs/screenshots.py RUNS NAME`.
+"""Takes the pictures of the live page that README and docs show: `python docs/screenshots.py RUNS NAME [--images]`.
 
-RUNS is a folder with runs, NAME one of them whose recorded updates are walked through. It needs Chromium.
+RUNS is a folder with runs, NAME one of them whose recorded updates are walked through. With `--images` it is one that
+sees images, and only the picture of those is taken. It needs Chromium.
 """
 
 import json
@@ -21,9 +22,13 @@ WIDE = {"width": 1280, "height": 850}
 def main() -> None:
     runs, name = sys.argv[1:3]
     with serving(runs) as address:
-        with chromium(viewport=WIDE) as page:
+        with chromium(viewport=WIDE, reduced_motion="reduce") as page:
             rows = json.loads(page.request.get(f"{address}api/runs").text())["runs"]
             id = next(row["id"] for row in rows if row["name"] == name)
+            if "--images" in sys.argv:
+                take(page, f"{address}steps?id={id}&step=4", "page-images", height=1_130)
+                return
+        with chromium(viewport=WIDE) as page:
             take(page, f"{address}?group=1", "page-runs")
             take(page, f"{address}run?id={id}", "page-run", height=1_600)
         with chromium(viewport=WIDE, color_scheme="dark") as page:

@@ -146,17 +146,14 @@ class Prepared(gymnasium.Wrapper[Any, Any, Any, Any]):
         shape = self._one(np.zeros(space.shape, np.uint8)).shape
         return spaces.Box(0, 255, (self.frame_stack, *shape) if self.frame_stack > 1 else shape, np.uint8)
 
-    def _prepared(self, observation: Any) -> Any:
-        return self._changed(observation, ())
-
-    def _changed(self, value: Any, path: Path) -> Any:
+    def _prepared(self, value: Any, path: Path = ()) -> Any:
         """The same observation with its images changed, wherever they are nested."""
         if path in self._images:
             return self._stacked(path, value)
         if isinstance(value, dict):
-            return {key: self._changed(inner, (*path, key)) for key, inner in value.items()}
+            return {key: self._prepared(inner, (*path, key)) for key, inner in value.items()}
         if isinstance(value, tuple):
-            return tuple(self._changed(inner, (*path, place)) for place, inner in enumerate(value))
+            return tuple(self._prepared(inner, (*path, place)) for place, inner in enumerate(value))
         return value
 
     def _stacked(self, path: Path, image: Any) -> NDArray[np.uint8]:
