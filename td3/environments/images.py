@@ -116,8 +116,8 @@ class Prepared(gymnasium.Wrapper[Any, Any, Any, Any]):
         if not self._images:
             asked = View(0, size, grey, frame_stack).asked_for
             raise ConfigError(
-                f"{' and '.join(asked)} must be left alone here: the observation {env.observation_space} has no image "
-                "(`pixels` makes one of what an environment draws)."
+                f"{' and '.join(asked)} must be left alone here, or pixels say how large to draw the environment: the "
+                f"observation {env.observation_space} has no image."
             )
 
     def reset(self, **how: Any) -> Any:

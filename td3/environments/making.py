@@ -103,12 +103,13 @@ def draw_plainly(env: gymnasium.Env[Any, Any]) -> None:
 
     And by the camera that goes along, if there is one: what walks would walk out of the picture of any other.
     """
-    model: Any = getattr(env.unwrapped, "model", None)
+    inner: Any = env.unwrapped
+    model: Any = getattr(inner, "model", None)
     with contextlib.suppress(AttributeError, TypeError):  # another kind of model, or none
         model.vis.quality.shadowsize = model.vis.quality.offsamples = 0
         model.mat_reflectance[:] = 0
     with contextlib.suppress(AttributeError, TypeError, KeyError):  # or one without such a camera
-        env.unwrapped.mujoco_renderer.camera_id = model.camera("track").id  # type: ignore[attr-defined]
+        inner.mujoco_renderer.camera_id = model.camera("track").id
 
 
 def takes(make: Callable[..., Any], name: str) -> bool:
