@@ -283,7 +283,8 @@ def test_nested_images_are_each_stacked_by_themselves_and_nothing_else_is_change
     ],
 )
 def test_looking_at_images_where_there_are_none_is_refused(view, names):
-    with pytest.raises(ConfigError, match=rf"^{names} be left alone here, or pixels say how large .* has no image") as refusal:
+    sentence = rf"^{names} be left alone here, or pixels say how large .* has no image"
+    with pytest.raises(ConfigError, match=sentence) as refusal:
         make_worlds(partial(Dot, "numbers"), view=view)
     assert "\n" not in str(refusal.value)
 
@@ -448,6 +449,16 @@ def test_bytes_that_are_no_brightness_stay_numbers():
     assert ObservationMap(space_from_data(space_to_data(marks))).layout == Layout(256)
     with pytest.raises(SpaceError, match="resize must be more than 12, the channels of an image"):
         Prepared(Spaces(images(12, 64, 64), Box(-1, 1, (1,))), 8, False, 1)
+
+
+def test_an_environment_that_lacks_a_library_is_not_asked_whether_it_meant_itself(monkeypatch):
+    def lacking():
+        raise gymnasium.error.DependencyNotInstalled("no engine is installed")
+
+    monkeypatch.setitem(gymnasium.registry, "Car-v0", gymnasium.envs.registration.EnvSpec("Car-v0", lacking))
+    with pytest.raises(ConfigError) as told:
+        make_worlds("Car-v0")
+    assert str(told.value) == "env 'Car-v0' cannot be made: no engine is installed."
 
 
 def test_a_drawing_library_that_is_missing_is_told_in_one_sentence():

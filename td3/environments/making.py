@@ -180,7 +180,8 @@ def made(name: str, make: Callable[[], Any]) -> Made:
         raise
     except gymnasium.error.Error as problem:
         base = name.rpartition(":")[2]
-        near = "" if "Did you mean" in str(problem) else did_you_mean(base, gymnasium.registry)
+        known = "Did you mean" in str(problem) or base in gymnasium.registry  # by name, yet it lacks something
+        near = "" if known else did_you_mean(base, gymnasium.registry)
         raise ConfigError(f"env {name!r} cannot be made: {_one_line(problem)}{near}") from problem
     except (Exception, SystemExit) as problem:
         raise ConfigError(f"env {name!r} cannot be made: {told(problem)}.") from problem
