@@ -292,7 +292,7 @@ def in_numbers(bases: dict[str, Path]) -> Iterator[Case]:
         "far-goal": {"steps": 10**18},
         "many-threads": {"threads": 1_024},
         "gpu": {"device": "cuda"},
-        "pixels": {"pixels": 1_024, "frame_stack": 64},
+        "pixels": {"pixels": 256, "frame_stack": 16},
         "other-env": {"env": "HalfCheetah-v5"},
         "unknown-env": {"env": "\u001b[2J-v0"},
         "module-in-id": {"env": f"{MODULE}:Pendulum-v1"},
@@ -300,8 +300,9 @@ def in_numbers(bases: dict[str, Path]) -> Iterator[Case]:
         "env-arguments": {"env_args": {"render_mode": "human"}},
         "foreign-name": {"policy_freq": 2},
     }.items():
-        for base in (PLAIN, BEGUN):
-            yield Case(f"{base}/config/{what}", base, configured(change))
+        yield Case(f"{PLAIN}/config/{what}", PLAIN, configured(change))
+        if what != "many-envs":  # a run that has just begun is nothing but its config: it may be so large
+            yield Case(f"{BEGUN}/config/{what}", BEGUN, configured(change))
     yield Case(f"{OWN}/config/wrapped-module", OWN, configured({"env": f" {MODULE}:Env"}))
     yield Case(f"{OWN}/config/dotted-module", OWN, configured({"env": f"{MODULE}.Env:Env"}))
     for what, shape in {"wide": [10**8], "flat": 4 * [100], "deep": 30 * [2], "too-deep": 100 * [1]}.items():

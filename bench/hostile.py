@@ -14,6 +14,7 @@ and nothing at all where it only reads.
 import argparse
 import asyncio
 import contextlib
+import faulthandler
 import hashlib
 import importlib
 import io
@@ -59,6 +60,7 @@ MOST_DATA = 4 * 2**30  # bytes after which the system refuses more, to spare the
 MOST_PROCESSES = 16
 MOST_LINES, MOST_LETTERS = 40, 10_000  # of one command's words
 LONGEST = 3.0  # seconds that a resumed run may go on training before it is asked to stop
+STACK = "stack"  # a file with the stack of a process that hung
 PATIENCE = 120.0  # seconds without news after which a command counts as hung
 
 # What a terminal may take as an order: control characters, and those that turn the direction of writing.
@@ -180,6 +182,7 @@ class Command:
     do: Callable[[Path, bool], int | None]  # the run; whether what it names is trusted
     writes: bool = False
     as_json: bool = False
+    endless: bool = False  # it may train for as long as the run says, until it is asked to stop
 
 
 def spoken(*words: str, as_json: bool = False, writes: bool = False, trusting: bool = True) -> Command:
@@ -189,7 +192,7 @@ def spoken(*words: str, as_json: bool = False, writes: bool = False, trusting: b
         flags = [*(["--json"] if as_json else []), *(["--trust"] if trust and trusting else [])]
         return command_line([words[0], *words[1:], *flags, "--", str(run)])
 
-    return Command(do, writes, as_json)
+    return Command(do, writes, as_json, endless=writes)
 
 
 def load(run: Path, trust: bool) -> None:
@@ -430,7 +433,10 @@ def prepare(modules: Path) -> None:
     sys.dont_write_bytecode = True
     os.chdir(modules)
     os.fsync = lambda _: None  # type: ignore[assignment]  # nobody pulls the plug here
-    warnings.simplefilter("default")
+    warnings.resetwarnings()
+    warnings.simplefilter("default")  # and, as Python does by itself, none that are for programmers
+    for kind in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
+        warnings.simplefilter("ignore", kind)
     data = int(re.search(r"VmData:\s+(\d+)", Path("/proc/self/status").read_text())[1]) * 1024  # type: ignore[index]
     resource.setrlimit(resource.RLIMIT_DATA, (data + MOST_DATA, data + MOST_DATA))
     resource.setrlimit(resource.RLIMIT_FSIZE, (2**30, 2**30))
@@ -441,7 +447,7 @@ def prepare(modules: Path) -> None:
 def call(command: Command, run: Path, trust: bool, guard: Guard) -> int | str:
     """The exit code, or the traceback of what should never have been raised."""
     guard.watching, guard.processes = True, 0
-    if command.writes:  # a run that goes on for long is asked to stop, as a user would
+    if command.endless:  # asked to stop as a user would
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
         signal.setitimer(signal.ITIMER_REAL, LONGEST)
@@ -465,7 +471,7 @@ def judge(
 ) -> None:
     if isinstance(code, str):
         fail("traceback", code)
-    elif code not in (0, 1, 2, *([130] if command.writes else [])):
+    elif code not in (0, 1, 2, *([130] if command.endless else [])):
         fail("exit code", str(code))
     words = stdout + stderr
     if crashed := CRASHED.search(words):
@@ -587,6 +593,8 @@ def campaign(
                     told(one)
             for child in running.values():
                 if time.monotonic() - child.heard > patience:
+                    os.kill(child.pid, signal.SIGUSR1)  # it writes down where it is
+                    time.sleep(0.5)
                     os.kill(child.pid, signal.SIGKILL)
     return failures, said
 
@@ -603,6 +611,7 @@ def start(case: Case, bases: dict[str, Path], place: Path, commands: dict[str, C
     try:
         os.close(ours)
         os.setpgid(0, 0)  # its workers go with it
+        faulthandler.register(signal.SIGUSR1, (home / STACK).open("w"))
 
         def tell(kind: str, data: Any) -> None:
             os.write(theirs, json.dumps([kind, data]).encode() + b"\n")
@@ -623,6 +632,7 @@ def finished(child: Child) -> tuple[list[Failure], dict[str, str]]:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)  # what it may have left
     _, status = os.waitpid(child.pid, 0)
+    stack = (child.home / STACK).read_text() if (child.home / STACK).exists() else ""
     remove(child.home)
     command, result = "forging", None
     for line in child.answer.splitlines():
@@ -634,8 +644,7 @@ def finished(child: Child) -> tuple[list[Failure], dict[str, str]]:
     if result is not None:
         return [Failure(*one) for one in result[0]], result[1]
     why = f"killed by {signal.Signals(os.WTERMSIG(status)).name}" if os.WIFSIGNALED(status) else "ended"
-    hung = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
-    return [Failure(child.case.name, command, "hang" if hung else "crash", f"its process was {why}")], {}
+    return [Failure(child.case.name, command, "hang" if stack else "crash", f"{stack}its process was {why}")], {}
 
 
 def remove(folder: Path) -> None:
@@ -675,6 +684,8 @@ def main() -> int:
             for name, words in said.items():
                 for command, text in words.items():
                     print(f"---- {name}: {command}\n{ascii_lines(text)}")
+            for failure in failures:
+                print(f"---- {failure.case}: {failure.command}: {failure.kind}\n{ascii_lines(failure.detail)}")
     count, wrong = len(known), len({failure.case for failure in failures})
     kinds = Counter(failure.kind for failure in failures)
     print(
