@@ -16,6 +16,7 @@ import safetensors.numpy
 from bench.forging import (
     Node,
     described,
+    file_of,
     forge,
     newest,
     nodes,
@@ -94,7 +95,7 @@ def cases(bases: dict[str, Path]) -> Iterator[Case]:
     yield from in_json(bases)
     yield from in_lines(bases[PLAIN])
     yield from in_tensors(bases)
-    yield from in_numbers(bases)
+    yield from in_numbers()
     yield from in_links(bases[PLAIN])
     yield from in_sizes()
     yield from in_names()
@@ -135,7 +136,7 @@ def in_lines(base: Path) -> Iterator[Case]:
             kinds.setdefault(tuple(nodes(json.loads(line))), place)
         for number, place in enumerate(kinds.values()):
             for node, what, text in changes(json.loads(lines[place]), values):
-                if node[0] not in LOOKED_AT.get((PLAIN, name), node) or node[0] == "rows" and len(node) > 2:
+                if node[0] not in LOOKED_AT.get((PLAIN, name), node) or (node[0] == "rows" and len(node) > 2):
                     continue
                 changed = b"\n".join([*lines[:place], text, *lines[place + 1 :], b""])
                 yield Case(f"{PLAIN}/{name}/{number}/{'.'.join(map(str, node))}/{what}", PLAIN, writing(name, changed))
@@ -179,14 +180,6 @@ def writing(name: str, data: bytes) -> Callable[[Place], Any]:
 def sealed(place: Place) -> None:
     if any((place.run / "checkpoints").iterdir()):
         seal(place.run)
-
-
-def file_of(run: Path, name: str) -> Path:
-    """A file of the run, of its newest checkpoint, or the newest of its memory's segments."""
-    if name == "segment":
-        return max((run / "memory").iterdir())
-    of_run = name in ("config.json", "versions.json", "lock", "metrics.jsonl", "updates.jsonl")
-    return (run if of_run else newest(run)) / name
 
 
 # ---- tensors ----
@@ -281,7 +274,7 @@ def extremes(array: Any) -> dict[str, Any]:
 # ---- counters that agree with each other, and still lie ----
 
 
-def in_numbers(bases: dict[str, Path]) -> Iterator[Case]:
+def in_numbers() -> Iterator[Case]:
     for what, change in {
         "many-envs": {"num_envs": 100_000},
         "many-workers": {"num_envs": 100_000, "workers": 10_000},
@@ -421,7 +414,9 @@ def in_links(base: Path) -> Iterator[Case]:
     ):
         short = where.replace(checkpoint, "NEWEST").replace(segment, "SEGMENT")
         for what, put in REPLACEMENTS.items():
-            yield Case(f"{PLAIN}/{short}/{what}", PLAIN, lambda place, where=where, put=put: replaced(place, where, put))
+            yield Case(
+                f"{PLAIN}/{short}/{what}", PLAIN, lambda place, where=where, put=put: replaced(place, where, put)
+            )
     for base_name, folder in ((PLAIN, "checkpoints"), (PLAIN, "memory"), (BEGUN, "checkpoints"), (BEGUN, "memory")):
         yield Case(
             f"{base_name}/{folder}/removed",
@@ -515,7 +510,7 @@ REPLACEMENTS: dict[str, Callable[[Path, Any], Any]] = {
     "folder": folder_of_things,
     "empty-folder": lambda path, _: path.mkdir(),
     "empty-file": lambda path, _: path.touch(),
-    "removed": lambda path, _: None,
+    "removed": lambda *_: None,
     "unreadable": unreadable,
 }
 
@@ -536,12 +531,16 @@ def in_sizes() -> Iterator[Case]:
         yield Case(f"{PLAIN}/{name}/sparse", PLAIN, lambda place, name=name: sparse(file_of(place.run, name)))
     for name in TENSORS:
         yield Case(f"{PLAIN}/{name}/sparse-and-told", PLAIN, lambda place, name=name: sparse_told(place, name, True))
-        yield Case(f"{PLAIN}/{name}/sparse-and-guessed", PLAIN, lambda place, name=name: sparse_told(place, name, False))
+        yield Case(
+            f"{PLAIN}/{name}/sparse-and-guessed", PLAIN, lambda place, name=name: sparse_told(place, name, False)
+        )
     yield Case(f"{PLAIN}/metrics.jsonl/sparse-and-told", PLAIN, sparse_record)
     yield Case(f"{PLAIN}/config.json/sparse-and-told", PLAIN, lambda place: sparse_beside(place, "config.json"))
     yield Case(f"{PLAIN}/checkpoints/300-damaged", PLAIN, many_damaged, flood=True)
     yield Case(f"{PLAIN}/checkpoints/2,000-copies", PLAIN, many_copies, flood=True)
-    yield Case(f"{PLAIN}/state.json/17-MB", PLAIN, lambda place: forge(place.run, lambda s: s.update(x="x" * 17 * 2**20)))
+    yield Case(
+        f"{PLAIN}/state.json/17-MB", PLAIN, lambda place: forge(place.run, lambda s: s.update(x="x" * 17 * 2**20))
+    )
     yield Case(f"{PLAIN}/state.json/2,000,000-lists", PLAIN, lambda place: forge(place.run, lists))
     yield Case(f"{PLAIN}/segments/100,000", PLAIN, many_segments)
 

@@ -20,6 +20,14 @@ def newest(run: Path) -> Path:
     return max(path for path in (run / "checkpoints").iterdir() if path.name[:1].isdigit())
 
 
+def file_of(run: Path, name: str) -> Path:
+    """A file of the run, of its newest checkpoint, or the newest of its memory's segments."""
+    if name == "segment":
+        return max((run / "memory").iterdir())
+    of_run = name in ("config.json", "versions.json", "lock", "metrics.jsonl", "updates.jsonl")
+    return (run if of_run else newest(run)) / name
+
+
 def forge(run: Path, change: Callable[[dict[str, Any]], Any]) -> Path:
     """Changes the state of the newest checkpoint; returns the folder, which has a new name."""
     path = newest(run) / "state.json"
@@ -29,7 +37,7 @@ def forge(run: Path, change: Callable[[dict[str, Any]], Any]) -> Path:
     return seal(run)
 
 
-def seal(run: Path, change: Callable[[dict[str, Any]], Any] = lambda manifest: None) -> Path:
+def seal(run: Path, change: Callable[[dict[str, Any]], Any] = lambda _: None) -> Path:
     """Makes the newest manifest agree with the files it tells of, changes it, and names its folder after it."""
     path = newest(run)
     manifest = json.loads((path / "manifest.json").read_text())

@@ -21,13 +21,16 @@ import io
 import json
 import multiprocessing
 import os
+import pickle
 import random
 import re
 import resource
 import selectors
 import shutil
 import signal
+import socket
 import stat
+import subprocess
 import sys
 import tempfile
 import time
@@ -183,6 +186,7 @@ class Command:
     writes: bool = False
     as_json: bool = False
     endless: bool = False  # it may train for as long as the run says, until it is asked to stop
+    speaks: bool = False  # it says why it refuses
 
 
 def spoken(*words: str, as_json: bool = False, writes: bool = False, trusting: bool = True) -> Command:
@@ -192,7 +196,7 @@ def spoken(*words: str, as_json: bool = False, writes: bool = False, trusting: b
         flags = [*(["--json"] if as_json else []), *(["--trust"] if trust and trusting else [])]
         return command_line([words[0], *words[1:], *flags, "--", str(run)])
 
-    return Command(do, writes, as_json, endless=writes)
+    return Command(do, writes, as_json, endless=writes, speaks=True)
 
 
 def load(run: Path, trust: bool) -> None:
@@ -264,7 +268,7 @@ async def look_at_page(run: Path) -> None:
 
             await ask("/api/runs")
             detail = await ask("/api/run", id=id)
-            names = detail.get("metrics", []) + ["eval/mean_return", "x", "step", ""]
+            names = [*detail.get("metrics", []), "eval/mean_return", "x", "step", ""]
             for first in range(0, min(len(names), 100), 50):
                 await ask("/api/series", id=id, metric=names[first : first + 50], points=100)
             await ask("/api/series", id=id, metric=names[:3], points=2, **{"from": 5, "to": 30})
@@ -312,7 +316,7 @@ def no_constant(word: str) -> None:
 class Guard:
     """Looks on at all that the interpreter does: what is written, imported and started."""
 
-    allowed: list[str]
+    allowed: list[Path]
     trust: bool
     watching: bool = False
     processes: int = 0
@@ -343,18 +347,24 @@ class Guard:
         elif event in ("socket.connect", "pickle.find_class", "os.system", "webbrowser.open"):
             self.found[event] = repr(arguments)[:200]
 
-    def _written(self, event: str, path: Any, folder: Any, relative: bool = True) -> None:
-        path = os.readlink(f"/proc/self/fd/{path}") if isinstance(path, int) else os.fsdecode(path)
-        if not path.startswith("/"):
-            if not relative:
-                return
-            path = os.path.join(  # noqa: PTH118 - a link in it must stay one
-                os.readlink(f"/proc/self/fd/{folder}") if isinstance(folder, int) and folder >= 0 else os.getcwd(), path
-            )
-        above, name = os.path.split(path)
-        real = os.path.join(os.path.realpath(above), name)  # noqa: PTH118
-        if not any(real == one or real.startswith(one + "/") for one in self.allowed):
-            self.found["written outside"] = f"{event} {real!a}"
+    def _written(self, event: str, name: Any, folder: Any, relative: bool = True) -> None:
+        """`folder` is an open folder that the name is relative to, or none."""
+        if isinstance(name, int):
+            path = opened(name)
+        else:
+            path = Path(os.fsdecode(name))
+            if not path.is_absolute():
+                if not relative:
+                    return
+                path = (opened(folder) if isinstance(folder, int) and folder >= 0 else Path.cwd()) / path
+        path = path.parent.resolve() / path.name  # a link in its last place is changed itself
+        if not any(path.is_relative_to(one) for one in self.allowed):
+            self.found["written outside"] = f"{event} {str(path)!a}"
+
+
+def opened(file: int) -> Path:
+    """The path of an open file."""
+    return Path(f"/proc/self/fd/{file}").readlink()
 
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -391,8 +401,7 @@ def examine(
 
     trust = case.base == IMAGES
     prepare(modules)
-    own = [str(modules)] if trust else []
-    guard = Guard([str(run.resolve()), str(captured), "/dev/null", *own], trust)
+    guard = Guard([run.resolve(), captured, Path(os.devnull), *([modules] if trust else [])], trust)
     sys.addaudithook(guard)
     before = peak()
     outside, inside = snapshot(place.outside), snapshot(run)
@@ -487,11 +496,8 @@ def judge(
             json.loads(stdout, parse_constant=no_constant)
         except (ValueError, BadAnswer) as problem:
             fail("stdout", f"{problem}: {stdout[:200]!a}")
-    if code in (1, 2) and command.do.__module__ == __name__ and not words and command in SPEAKING:
+    if command.speaks and code in (1, 2) and not words:
         fail("silent", f"exit code {code} without a word")
-
-
-SPEAKING = [command for name, command in COMMANDS.items() if "." not in name and name != "watch"]
 
 
 @contextlib.contextmanager
@@ -524,7 +530,7 @@ def snapshot(folder: Path) -> dict[str, Any]:
         known = path.lstat()
         content: Any = None
         if stat.S_ISLNK(known.st_mode):
-            content = os.readlink(path)
+            content = str(path.readlink())
         elif stat.S_ISREG(known.st_mode):
             content = path.read_bytes() if known.st_size < 2**22 else known.st_size
             content = hashlib.sha256(content).hexdigest() if isinstance(content, bytes) else content
@@ -565,14 +571,15 @@ def campaign(
     jobs: int,
     patience: float = PATIENCE,
     commands: dict[str, Command] | None = None,
-    told: Callable[[Failure], None] = lambda failure: None,
+    told: Callable[[Failure], None] = lambda _: None,
 ) -> tuple[list[Failure], dict[str, dict[str, str]]]:
     """Runs these cases, a few at a time; the failures, and for each case what the commands said."""
     commands = COMMANDS if commands is None else commands
     waiting, running = list(reversed(chosen)), {}
     failures: list[Failure] = []
     said: dict[str, dict[str, str]] = {}
-    with selectors.DefaultSelector() as selector:
+    with selectors.DefaultSelector() as selector, contextlib.ExitStack() as stack:
+        stack.callback(lambda: [kill(child) for child in running.values()])
         while waiting or running:
             while waiting and len(running) < jobs:
                 child = start(waiting.pop(), bases, place, commands)
@@ -626,12 +633,17 @@ def start(case: Case, bases: dict[str, Path], place: Path, commands: dict[str, C
         os._exit(code)
 
 
-def finished(child: Child) -> tuple[list[Failure], dict[str, str]]:
-    """What a process told before its end; how it ended, if that was not by itself."""
+def kill(child: Child) -> int:
+    """Ends a process with all that it may have started; how it ended."""
     os.close(child.pipe)
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)  # what it may have left
-    _, status = os.waitpid(child.pid, 0)
+        os.killpg(child.pid, signal.SIGKILL)
+    return os.waitpid(child.pid, 0)[1]
+
+
+def finished(child: Child) -> tuple[list[Failure], dict[str, str]]:
+    """What a process told before its end; how it ended, if that was not by itself."""
+    status = kill(child)
     stack = (child.home / STACK).read_text() if (child.home / STACK).exists() else ""
     remove(child.home)
     command, result = "forging", None
@@ -647,6 +659,45 @@ def finished(child: Child) -> tuple[list[Failure], dict[str, str]]:
     return [Failure(child.case.name, command, "hang" if stack else "crash", f"{stack}its process was {why}")], {}
 
 
+# ---- is it noticed? ----
+
+
+def harms() -> dict[str, Callable[[Path], Any]]:
+    """What a command could do wrong, each by the kind of failure that it must be reported as."""
+    beside = "../../outside/diary.txt"
+    return {
+        "exit code": lambda _: 3,
+        "traceback": lambda _: {}["nothing"],
+        "unprintable": lambda _: print("\x1b[2J", file=sys.stderr),
+        "flood": lambda _: print(100 * "line\n", file=sys.stderr),
+        "stdout": lambda _: print("a word"),
+        "silent": lambda _: 2,
+        "changed outside": lambda run: os.pwrite(os.open(run / beside, os.O_RDWR), b"yours", 0) and None,
+        "written outside": lambda run: (run.parent / "new").touch(),
+        "changed by reading": lambda run: (run / "new").touch(),
+        "imported": lambda _: importlib.import_module(MODULE) and None,
+        "memory": lambda _: len(bytearray(MOST_MEMORY + 2**27)) and None,
+        "processes": lambda _: [subprocess.run(["true"]) for _ in range(MOST_PROCESSES + 1)] and None,
+        "socket.connect": lambda _: socket.socket().connect_ex(("127.0.0.1", 9)) and None,
+        "pickle.find_class": lambda _: pickle.loads(pickle.dumps(Path())) and None,
+        "hang": lambda _: time.sleep(3_600),
+        "crash": lambda _: os.abort(),
+    }
+
+
+def unnoticed(bases: dict[str, Path], place: Path) -> list[str]:
+    """Does each kind of harm once to a real run; those that were not reported."""
+    missed = []
+    for kind, do in harms().items():
+        command = Command(lambda run, _, do=do: do(run), speaks=True)
+        case = Case(kind, PLAIN, lambda _: None)
+        patience = 3.0 if kind == "hang" else PATIENCE
+        found, _ = campaign([case], bases, place, 1, patience, {"planted": command})
+        if kind not in {failure.kind for failure in found}:
+            missed.append(kind)
+    return missed
+
+
 def remove(folder: Path) -> None:
     """With all that a forger has put there; links are not followed."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -655,7 +706,10 @@ def remove(folder: Path) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--cases", type=int, metavar="N", help="as many, drawn with a fixed seed (default: all)")
-    parser.add_argument("--only", metavar="NAME", action="append", help="a case, or all whose name begins so; tells what was said")
+    parser.add_argument(
+        "--only", metavar="NAME", action="append", help="a case, or all whose name begins so; tells what was said"
+    )
+    parser.add_argument("--exactly", action="store_true", help="only what is named in full, and quietly")
     parser.add_argument("--list", action="store_true", help="tell the names and end")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="cases at once (default: all cores)")
     parser.add_argument("--patience", type=float, default=PATIENCE, help="seconds until a command counts as hung")
@@ -666,21 +720,26 @@ def main() -> int:
 
         return fuzz(chosen.fuzz)
     began = time.monotonic()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that nothing is left behind
     with tempfile.TemporaryDirectory(prefix="td3-hostile-") as folder:
         place = Path(folder)
         bases = make_bases(place / "bases")
         known = list(cases(bases))
         if chosen.only:
-            known = [case for case in known if case.name.startswith(tuple(chosen.only))]
-            if not known:
-                parser.error(f"there is no case {chosen.only!r}; --list tells them all")
+            found = [[one for one in known if named(one, name, chosen.exactly)] for name in chosen.only]
+            if [] in found:
+                parser.error(f"there is no case {chosen.only[found.index([])]!r}; --list tells them all")
+            known = list({case.name: case for some in found for case in some}.values())
         elif chosen.cases is not None:
             known = random.Random(0).sample(known, min(chosen.cases, len(known)))
         if chosen.list:
             print("\n".join(case.name for case in known))
             return 0
+        if missed := unnoticed(bases, place):
+            print(f"This campaign proves nothing: planted harm was not noticed: {', '.join(missed)}.")
+            return 2
         failures, said = campaign(known, bases, place, chosen.jobs, chosen.patience, told=tell)
-        if chosen.only:
+        if chosen.only and not chosen.exactly:
             for name, words in said.items():
                 for command, text in words.items():
                     print(f"---- {name}: {command}\n{ascii_lines(text)}")
@@ -694,6 +753,10 @@ def main() -> int:
         f"({time.monotonic() - began:.0f} s)"
     )
     return 1 if failures else 0
+
+
+def named(case: Case, name: str, exactly: bool) -> bool:
+    return case.name == name if exactly else case.name.startswith(name)
 
 
 def tell(failure: Failure) -> None:
