@@ -193,3 +193,18 @@ def test_the_hub_tells_which_rows_changed_and_which_runs_are_gone(tmp_path):
     house._looked = -100.0
     news, _ = hub._look(set())
     assert len(json.loads(news.decode().split("data: ")[1])["gone"]) == 1
+
+
+def test_a_viewer_that_leaves_in_the_moment_it_is_told_something_is_gone():
+    async def left_after(turns):
+        viewer = Viewer(None)
+        waiting = asyncio.create_task(viewer.next())
+        await asyncio.sleep(0)
+        viewer.tell(b"news")
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        asked = waiting.cancel()  # False where it was answered before
+        await asyncio.wait([waiting])
+        return waiting.cancelled() == asked
+
+    assert [asyncio.run(left_after(turns)) for turns in range(6)] == 6 * [True]

@@ -97,7 +97,8 @@ class Viewer:
         if self.behind and self.queue.empty():
             return None
         try:
-            return await asyncio.wait_for(self.queue.get(), HEARTBEAT)
+            async with asyncio.timeout(HEARTBEAT):  # `wait_for` forgets, before Python 3.12, that the viewer has left
+                return await self.queue.get()
         except TimeoutError:
             return b": still here\n\n"
 
