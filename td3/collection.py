@@ -7,6 +7,7 @@ import numpy as np
 
 from td3 import seeding
 from td3.environments import Worlds
+from td3.environments.worlds import LONGEST_TAPE
 from td3.errors import EnvironmentFailure
 from td3.types import Episode, Float32s, Rows, Tick, Transitions
 
@@ -41,7 +42,7 @@ class Collector:
     def play(self, policy: Policy) -> Played:
         """One action in each environment."""
         if self._torn:
-            self._begin_anew()
+            self.begin_anew()
         action = self._choose(policy)
         self._torn = True
         tick = self.worlds.step(action)
@@ -62,12 +63,18 @@ class Collector:
             rows = Transitions._make(column[tick.valid] for column in rows)
         return Played(rows, self._tally(tick))
 
-    def _begin_anew(self) -> None:
-        """A step was interrupted half way: nobody knows what it did, so every episode is begun again."""
+    def begin_anew(self) -> None:
+        """Begins every episode again: a step was interrupted half way, or what came before is lost."""
         seeds = [int(seed) for seed in self.chance.integers(2**32, size=self.worlds.num_envs)]
         self.observation = self.worlds.reset(seeds)
         self._returns[:], self._lengths[:] = 0, 0
         self._torn = False
+
+    @property
+    def most_bytes(self) -> int:
+        """What `capture` may take at the most."""
+        row = self.observation[:1].nbytes + self._returns[:1].nbytes + self._lengths[:1].nbytes
+        return self.worlds.num_envs * (row + 4 * LONGEST_TAPE * self.worlds.action.size)
 
     def capture(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Plain data, and arrays: enough to go on playing as if never stopped."""

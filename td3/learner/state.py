@@ -25,6 +25,10 @@ def network_tensors(learner: Learner) -> dict[str, Tensor]:
     return {**tensors, **{f"normalizer.{name}": tensor for name, tensor in read_with.items()}}
 
 
+def bytes_of(tensors: Mapping[str, Tensor]) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+
+
 def put_networks(learner: Learner, tensors: Mapping[str, Tensor]) -> None:
     for network in NETWORKS:
         put(getattr(learner, network), tensors, network)
