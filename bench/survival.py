@@ -55,12 +55,13 @@ def networks(run: Path) -> dict[str, Any]:
     return RunFolder.open(run).newest(lambda one: one.arrays("networks"))[1]
 
 
-def fingerprint(run: Path) -> str:
-    """A hash of all that a finished run is, but for the time it took."""
+def fingerprint(run: Path, env: str | None = None) -> str:
+    """A hash of all that a finished run is, but for the time it took; `env` stands for its environment's name."""
     chosen, _, _ = RunFolder.open(run).newest(Checkpoint.check)
     digest = hashlib.sha256()
     state = chosen.state()
     del state["seconds"]
+    state["config"]["env"] = env or state["config"]["env"]
     digest.update(json.dumps(state, sort_keys=True).encode())
     for group in ("networks", "optimizers", "playing"):
         for name, array in sorted(chosen.arrays(group).items()):

@@ -2,6 +2,7 @@
 
 import weakref
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,13 +15,13 @@ from td3.environments import ActionMap, ObservationMap, View, make_single, make_
 from td3.environments.spaces import BadValue, describe_layout, space_from_data
 from td3.errors import ConfigError, RunError
 from td3.evaluation import play_episodes
-from td3.keeping import RunFolder
+from td3.keeping import Checkpoint, RunFolder
 from td3.learner import policy_of
-from td3.learner.encoders import encoder_of
-from td3.learner.networks import Actor
+from td3.learner.encoders import Encoder, encoder_of
+from td3.learner.networks import Actor, Critics
 from td3.learner.reading import Normalizer
-from td3.learner.state import put_policy
-from td3.replay.room import check_room
+from td3.learner.state import bytes_of, put_policy
+from td3.replay.room import available, check_room, human
 from td3.training import Session, config_of, untrusted
 from td3.types import Evaluation, Float32s, Rows
 
@@ -62,9 +63,21 @@ def load(run: str | Path, checkpoint: str | int = "last", env: Any = None, trust
     Only data is read: no code that the run names is imported. An environment that lives in Python code
     (`module:Id-v0`, a callable) is needed only to evaluate: pass it as `env`, or say `trust=True`.
     """
-    chosen, (state, tensors), wrong = RunFolder.open(run).newest(
-        lambda one: (one.state(), one.tensors("networks")), str(checkpoint)
-    )
+    read = partial(_policy_in, env=env)
+    chosen, (config, observation, action, parts), wrong = RunFolder.open(run).newest(read, str(checkpoint))
+    actor, encoder, normalizer = parts
+    policy = policy_of(actor.requires_grad_(False), encoder.requires_grad_(False), config, normalizer)
+    agent = Agent(policy, observation, action, config, chosen.step)
+    agent.trusted = trust or env is not None or ":" not in str(config.env)
+    agent.notes = tuple(f"Passed over: {one}" for one in wrong)
+    return agent
+
+
+def _policy_in(
+    chosen: Checkpoint, env: Any
+) -> tuple[Config, ObservationMap, ActionMap, tuple[Actor, Encoder, Normalizer | None]]:
+    """What a checkpoint holds of its agent. What its config does not explain is not read."""
+    state = chosen.state()
     config = config_of(state, env, trust=True)  # nothing is imported here
     try:
         spaces = state["spaces"]
@@ -72,15 +85,22 @@ def load(run: str | Path, checkpoint: str | int = "last", env: Any = None, trust
         action = ActionMap(space_from_data(spaces["action"]))
         encoder = encoder_of(observation.layout, config)
         actor = Actor(encoder.size, action.size, config.hidden)
+        critics = Critics(encoder, action.size, config.hidden)
         normalizer = Normalizer(observation.layout) if config.normalize_observations else None
-    except (KeyError, TypeError, ValueError, AssertionError, ArithmeticError, MemoryError, RuntimeError) as problem:
+    except (LookupError, TypeError, ValueError, AssertionError, ArithmeticError, MemoryError, RuntimeError) as problem:
         raise RunError(f"{chosen.path} describes no agent: {type(problem).__name__}: {problem}.") from problem
-    put_policy(actor, encoder, normalizer, tensors)
-    policy = policy_of(actor.requires_grad_(False), encoder.requires_grad_(False), config, normalizer)
-    agent = Agent(policy, observation, action, config, chosen.step)
-    agent.trusted = trust or env is not None or ":" not in str(config.env)
-    agent.notes = tuple(f"Passed over: {one}" for one in wrong)
-    return agent
+    statistics = normalizer.tensors() if normalizer else {}
+    size = 2 * sum(bytes_of(network.state_dict()) for network in (actor, critics)) + bytes_of(statistics)
+    check_fits(size)
+    put_policy(actor, encoder, normalizer, chosen.tensors("networks", size))
+    return config, observation, action, (actor, encoder, normalizer)
+
+
+def check_fits(size: int) -> None:
+    """Refuses networks that this machine has no room for, before a page of them is touched."""
+    room, whose = available()
+    if room is not None and size > room:
+        raise RunError(f"The run's networks take {human(size)}, and {whose} has room for {human(room)}.")
 
 
 def evaluate(agent: "Agent | TD3", episodes: int = 10, seed: int = 0) -> Evaluation:

@@ -105,7 +105,7 @@ class Folder:
         _fault("after", "remove")
 
     def remove_folder(self, name: str, known: Iterable[str], temporary: str) -> None:
-        """Removes a folder with the files it is known to hold; with any other file in it, the folder stays.
+        """Removes a folder with the files it is known to hold; any other file in it stays, in a folder NAME-rest.
 
         It takes the temporary name first: nobody sees half of it under its own.
         """
@@ -116,8 +116,10 @@ class Folder:
             for file in known:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(file, dir_fd=folder.descriptor)
-        with contextlib.suppress(OSError):  # somebody's own file is in it
+        try:
             os.rmdir(temporary, dir_fd=self.descriptor)
+        except OSError:  # somebody's own file is in it
+            os.rename(temporary, f"{name}-rest", src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
         _fault("after", "remove")
 
     def sync(self) -> None:

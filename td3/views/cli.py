@@ -100,6 +100,9 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
     resume.add_argument("run", metavar="RUN", help="the run's folder")
     resume.add_argument("--steps", metavar="N", help="a further goal than the run's own")
     resume.add_argument("--engine", metavar=metavar("engine"), help="go on with another engine")
+    resume.add_argument(
+        "--without-memory", action="store_true", help="where part of the replay memory is damaged, go on without it"
+    )
     resume.add_argument("--quiet", action="store_true", help="say only how it ended")
     resume.add_argument("--watch", action="store_true", help="show the run on a live web page, too")
     trusting(resume)
@@ -160,7 +163,11 @@ def config_of(chosen: argparse.Namespace) -> Config:
 
 def trusting(parser: Parser) -> None:
     parser.add_argument("--env", metavar="ENV", help="play this environment instead of the one the run names")
-    parser.add_argument("--trust", action="store_true", help="import the Python code the run's env names")
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="import the Python code the run's env names, and start as many processes as it asks for",
+    )
 
 
 def serving(parser: Parser) -> None:
@@ -216,7 +223,7 @@ def run_resume(chosen: argparse.Namespace) -> int:
     from td3.views.training import watch_training
 
     engine = None if chosen.engine is None else checked("engine", chosen.engine)
-    events = resume(chosen.run, steps, chosen.env, chosen.trust, engine)
+    events = resume(chosen.run, steps, chosen.env, chosen.trust, engine, chosen.without_memory)
     with page_beside(chosen, Path(chosen.run), events) as followed:
         return watch_training(followed, Path(chosen.run), quiet=chosen.quiet, as_json=chosen.json)
 
