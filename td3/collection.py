@@ -93,6 +93,7 @@ class Collector:
 
     def restore(self, data: dict[str, Any], arrays: dict[str, Any], seeds: list[int]) -> list[str]:
         """Goes on where `capture` was; tells which episodes could not be brought back, and were closed instead."""
+        self._check(arrays)
         episodes = [
             Episode(one["start"], one["random"], arrays[f"actions.{place}"])
             for place, one in enumerate(data["episodes"])
@@ -104,6 +105,17 @@ class Collector:
         self.steps = int(data["steps"])
         seeding.put_state(self.chance, data["chance"])
         return [why for why in failures if why]
+
+    def _check(self, arrays: dict[str, Any]) -> None:
+        """Raises ValueError for an array that `capture` would not have made."""
+        tape = np.empty((0, self.worlds.action.size), np.float32)
+        expected = {"observation": self.observation, "returns": self._returns, "lengths": self._lengths}
+        for name, array in arrays.items():
+            like = expected.get(name, tape)
+            if array.dtype != like.dtype or array.shape[1:] != like.shape[1:]:
+                raise ValueError(f"{name} is {array.dtype} {array.shape}, not {like.dtype} {like.shape}")
+            if name in expected and len(array) != len(like):
+                raise ValueError(f"{name} has {len(array)} rows, not {len(like)}")
 
     def _choose(self, policy: Policy) -> Float32s:
         shape = (self.worlds.num_envs, self.worlds.action.size)

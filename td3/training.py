@@ -274,6 +274,7 @@ class Session:
             self.judged = (int(state["judged"][0]), float(state["judged"][1])) if state["judged"] else None
             self.means.restore(state["means"])
             self.pending = Pending.of(state.get("pending"))
+            self._check_counters(chosen)
             seeding.put_state(self.replay_chance, state["replay"])
             seeding.put_state(self.smoothing_chance, state["smoothing"])
         except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, MemoryError) as problem:
@@ -289,6 +290,15 @@ class Session:
             if now.get(name) != then
         ]
         return notes
+
+    def _check_counters(self, chosen: Checkpoint) -> None:
+        """Raises ValueError for counters that no run has: a forged one could owe updates for ever."""
+        if (self.step, self.learner.updates) != (chosen.step, chosen.manifest.updates) or self.learner.updates < 0:
+            raise ValueError(f"step {self.step:,} and update {self.learner.updates:,} are not those of its manifest")
+        owed = self.due - self.learner.updates
+        most = self.step * self.config.updates_per_step if self.pending else 1
+        if not owed < most + 1:
+            raise ValueError(f"{owed:g} updates are owed, which no run does at step {self.step:,}")
 
     def _fill(self, chosen: Checkpoint, state: dict[str, Any], without_memory: bool) -> list[str]:
         """The memory as it was; or, where that was asked for, as much of it as is whole, and what is lost."""

@@ -69,7 +69,7 @@ def test_pruning_removes_only_what_it_wrote(run, tmp_path):
     assert len(list(copied.iterdir())) == len(list(elsewhere.iterdir())) == 5
 
 
-@pytest.mark.parametrize("name", ["metrics.jsonl", "lock"])
+@pytest.mark.parametrize("name", ["metrics.jsonl", "lock"])  # and updates.jsonl, which is only not written then
 def test_a_hard_link_of_a_file_that_is_written_is_refused(run, tmp_path, name):
     """An archive can bring one to any file of its reader."""
     (run / name).unlink()
@@ -436,3 +436,43 @@ def test_a_strangers_run_does_not_start_thousands_of_environments(run, name, val
     forge(run, lambda state: state["config"].update({"num_envs": 99_999, name: value}))
     with pytest.raises(td3.ConfigError, match=f"{name} is {value:,} in this run"):
         list(td3.resume(run))
+
+
+FORGED = {
+    "steps": lambda state: state["playing"].update(steps=10**8),
+    "updates": lambda state: state.update(updates=-(10**8)),
+    "due": lambda state: (state.update(due=1e300), state["config"].update(update_schedule="episode")),
+    "pending": lambda state: state.update(due=1e300, pending=[99, [], False]),
+    "ended": lambda state: state.update(pending=[1, [["x", None]], False]),
+    "no number": lambda state: state.update(due="nan", pending=[99, [], False]),
+}
+
+
+@pytest.mark.parametrize("change", FORGED.values(), ids=FORGED)
+def test_forged_counters_are_refused_before_they_owe_updates_for_ever(run, change):
+    for older in find(run)[0][:-1]:
+        shutil.rmtree(older.path)
+    forge(run, change)
+    with pytest.raises(td3.RunError, match="does not describe a run"):
+        list(td3.resume(run, steps=110))
+
+
+def test_playing_arrays_of_another_kind_are_refused(run, monkeypatch):
+    from td3.keeping.checkpoint import Checkpoint
+
+    arrays = Checkpoint.arrays
+    for name, change in {
+        "returns": lambda array: array.astype(bool),
+        "lengths": lambda array: array[:0],
+        "observation": lambda array: array[:, :1],
+        "actions.0": lambda array: array.astype(np.float64),
+    }.items():
+        monkeypatch.setattr(
+            Checkpoint,
+            "arrays",
+            lambda chosen, *limits, name=name, change=change: {
+                key: change(array) if key == name else array for key, array in arrays(chosen, *limits).items()
+            },
+        )
+        with pytest.raises(td3.RunError, match=f"{name} (is|has) "):
+            list(td3.resume(run, steps=110))

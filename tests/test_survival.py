@@ -32,19 +32,22 @@ class Killed(BaseException):
 
 @pytest.fixture
 def fault(monkeypatch):
-    """Puts a fault at the n-th of a kind of act; returns how often that kind has happened."""
+    """Puts a fault at the n-th of a kind of act; counts how often that kind has happened. The dead do nothing more."""
 
     class Fault:
-        count, at, error = 0, None, None
+        count, at, error, dead = 0, None, None, False
 
         def __call__(self, moment, act):
+            if self.dead:
+                raise Killed
             if (moment, act) == self.at:
                 self.count += 1
                 if self.number in ("every", self.count):
+                    self.dead = isinstance(self.error, Killed)
                     raise self.error
 
         def put(self, moment, act, number, error):
-            self.count, self.at, self.number, self.error = 0, (moment, act), number, error
+            self.count, self.at, self.number, self.error, self.dead = 0, (moment, act), number, error, False
 
     one = Fault()
     monkeypatch.setattr(disk, "_fault", one)
