@@ -4,8 +4,8 @@ A run is written through an open `Folder`: what is written lands in that folder 
 another one that took its name, and no link is followed on the way.
 
 Every call that changes something passes `_fault`, where a test may stop or break it: the environment variable
-`TD3_FAULT` names the moment (`before` or `after`), the act (`write`, `sync`, `rename`, `remove`), its number, and what
-happens there: `die`, or an error such as `ENOSPC`. `before:rename:3:die` dies before the third rename.
+`TD3_FAULT` names the moment (`before` or `after`), the act (`make`, `write`, `sync`, `rename`, `remove`), its number,
+and what happens there: `die`, or an error such as `ENOSPC`. `before:rename:3:die` dies before the third rename.
 """
 
 import contextlib
@@ -40,6 +40,7 @@ class Folder:
         return Folder(os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=self.descriptor))
 
     def make_folder(self, name: str) -> "Folder":
+        _fault("before", "make")
         os.mkdir(name, dir_fd=self.descriptor)
         return self.folder(name)
 
