@@ -7,6 +7,7 @@ whatever it hands out. Only what a user's Ctrl-C raises is the user's.
 import contextlib
 import signal
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -109,10 +110,13 @@ def deadline(seconds: float) -> Iterator[None]:
     """Raises `TooLong` inside a block that takes longer, where that is possible.
 
     An alarm and not a thread: what draws can be closed only by the thread that opened it. There is one alarm, for the
-    main thread; elsewhere, or where the environment has set it itself, there is no deadline.
+    main thread; elsewhere there is no deadline, nor where somebody else's alarm is to ring earlier.
     """
-    alone = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
-    if not alone or signal.getitimer(signal.ITIMER_REAL)[0]:
+    theirs, interval, began = 0.0, 0.0, time.monotonic()
+    possible = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
+    if possible:
+        theirs, interval = signal.getitimer(signal.ITIMER_REAL)
+    if not possible or 0 < theirs < seconds:
         yield
         return
 
@@ -126,3 +130,5 @@ def deadline(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before or signal.SIG_DFL)
+        if theirs:
+            signal.setitimer(signal.ITIMER_REAL, max(0.001, theirs - (time.monotonic() - began)), interval)

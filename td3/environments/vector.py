@@ -8,8 +8,8 @@ DISABLED: nothing resets by itself, so the ended rows are reset here, by mask.
 import contextlib
 import multiprocessing
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
@@ -20,6 +20,8 @@ from td3.environments.spaces import ActionMap, ObservationMap
 from td3.environments.worlds import check_flag, check_reward, unpack
 from td3.errors import EnvironmentFailure, SpaceError
 from td3.types import Bools, Episode, Float32s, Rows, Tick
+
+Answer = TypeVar("Answer")
 
 
 class VectorWorlds:
@@ -48,15 +50,13 @@ class VectorWorlds:
     def reset(self, seeds: Sequence[int], steps: Sequence[int] = ()) -> Rows:
         self._only_reset[:] = False
         self._steps = np.array(steps or [0] * self.num_envs, np.int64)
-        with self._blaming("reset"):
-            return self._rows(self._reset(seed=list(seeds)))
+        return self._ask("reset", lambda: self._rows(self._reset(seed=list(seeds))))
 
     def step(self, actions: Float32s) -> Tick:
         before = self._steps
         self._steps = before + ~self._only_reset
         try:
-            with self._blaming("step"):
-                return self._tick(actions)
+            return self._ask("step", lambda: self._tick(actions))
         except BaseException:
             self._steps = before  # what failed half way counts for nobody
             raise
@@ -75,8 +75,7 @@ class VectorWorlds:
         elif self.mode is AutoresetMode.SAME_STEP and ended.any():
             led_to = self._with_final(seen, info, ended)
         elif self.mode is AutoresetMode.DISABLED and ended.any():
-            with self._blaming("reset"):
-                fresh = self._rows(self._reset(options={"reset_mask": ended.copy()}))
+            fresh = self._ask("reset", lambda: self._rows(self._reset(options={"reset_mask": ended.copy()})))
             look_at = np.where(ended[:, None], fresh, seen)
         return Tick(led_to, reward, terminated, truncated, valid, look_at)
 
@@ -157,10 +156,9 @@ class VectorWorlds:
                 raise EnvironmentFailure(f"{self._who(row)}: {problem}.") from None
         return whole.astype(kind)
 
-    @contextlib.contextmanager
-    def _blaming(self, call: str) -> Iterator[None]:
+    def _ask(self, call: str, function: Callable[[], Answer]) -> Answer:
         try:
-            yield
+            return function()
         except PASSED_ON:
             raise
         except multiprocessing.TimeoutError:  # of an asynchronous one, which waits with our patience
