@@ -56,6 +56,8 @@ def allowed(name: str) -> str:
 def shown(value: Any) -> str:
     if value is None:
         return "`warmup_steps`"
+    if value == {}:
+        return "none"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):

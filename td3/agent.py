@@ -12,7 +12,8 @@ from td3 import seeding
 from td3.collection import Policy
 from td3.config import Config, checked
 from td3.environments import ActionMap, ObservationMap, View, make_single, make_worlds
-from td3.environments.spaces import BadValue, describe_layout, space_from_data
+from td3.environments.faults import BadValue
+from td3.environments.spaces import describe_layout, space_from_data
 from td3.errors import ConfigError, RunError
 from td3.evaluation import play_episodes
 from td3.keeping import Checkpoint, RunFolder
@@ -54,7 +55,7 @@ class Agent:
         """The Gymnasium environment as this agent sees it: drawn, shrunk and stacked as in training."""
         if not self.trusted:
             raise ConfigError(untrusted(self.config.env))
-        return make_single(self.config.env, View.of(self.config))
+        return make_single(self.config.env, View.of(self.config), self.config.env_args)
 
 
 def load(run: str | Path, checkpoint: str | int = "last", env: Any = None, trust: bool = False) -> Agent:
@@ -110,7 +111,7 @@ def evaluate(agent: "Agent | TD3", episodes: int = 10, seed: int = 0) -> Evaluat
     if not agent.trusted:
         raise ConfigError(untrusted(env))
     episodes, seed = checked("eval_episodes", episodes), checked("seed", seed)
-    worlds = make_worlds(env, view=View.of(agent.config))
+    worlds = make_worlds(env, view=View.of(agent.config), env_args=agent.config.env_args)
     try:
         now, trained = ((describe_layout(one.observation.layout), one.action.size) for one in (worlds, agent))
         if now != trained:

@@ -66,7 +66,7 @@ class Collector:
     def begin_anew(self) -> None:
         """Begins every episode again: a step was interrupted half way, or what came before is lost."""
         seeds = [int(seed) for seed in self.chance.integers(2**32, size=self.worlds.num_envs)]
-        self.observation = self.worlds.reset(seeds)
+        self.observation = self.worlds.reset(seeds, self.worlds.steps)
         self._returns[:], self._lengths[:] = 0, 0
         self._torn = False
 
@@ -85,6 +85,7 @@ class Collector:
             episodes = [unknown] * self.worlds.num_envs
         data = {
             "steps": self.steps,
+            "env_steps": self.worlds.steps,
             "chance": seeding.state_of(self.chance),
             "episodes": [{"start": one.start, "random": one.random} for one in episodes],
         }
@@ -98,7 +99,11 @@ class Collector:
             Episode(one["start"], one["random"], arrays[f"actions.{place}"])
             for place, one in enumerate(data["episodes"])
         ]
-        self.observation, failures = self.worlds.restore(episodes, arrays["observation"], seeds)
+        n = self.worlds.num_envs
+        steps = [int(one) for one in data.get("env_steps", [data["steps"] // n] * n)]  # older checkpoints have none
+        if len(steps) != n:
+            raise ValueError(f"env_steps has {len(steps)} numbers, not {n}")
+        self.observation, failures = self.worlds.restore(episodes, arrays["observation"], seeds, steps)
         lost = np.array([bool(why) for why in failures])
         self._returns = np.where(lost, 0, arrays["returns"])
         self._lengths = np.where(lost, 0, arrays["lengths"])

@@ -3,9 +3,13 @@
 Flags, `--help`, `docs/settings.md` and `config.json` are all made from the fields of `Config`.
 """
 
+import inspect
+import math
 import re
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any, get_type_hints
 
 import msgspec
@@ -54,7 +58,8 @@ class Setting:
 
 
 def setting(default: Any, meaning: str, **known: Any) -> Any:
-    return field(default=UNSET, metadata={"setting": Setting(default, meaning, **known)})
+    by_hash = None if default.__hash__ else False  # a mapping counts for equality alone
+    return field(default=UNSET, hash=by_hash, metadata={"setting": Setting(default, meaning, **known)})
 
 
 SMALLEST_IMAGE = 8  # pixels each way: what is smaller is a table of numbers
@@ -72,6 +77,10 @@ class Config:
     env: str | Callable[..., Any] = setting(
         "Pendulum-v1",
         "the environment: a Gymnasium id, `module:Id-v0` or `module:callable`, or a callable that makes one",
+    )
+    env_args: Mapping[str, Any] = setting(
+        {},
+        "keyword arguments for whatever makes the environment; plain data, kept in config.json and used by resume",
     )
     steps: int = setting(1_000_000, "the run's goal, in environment steps summed over all environments", at_least=1)
     seed: int = setting(0, "one number from which every random stream is spawned", at_least=0, at_most=2**63 - 1)
@@ -238,7 +247,9 @@ class Config:
 
     def __post_init__(self) -> None:
         given = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not UNSET}
-        env = given.get("env", SETTINGS["env"].default)
+        env, own_args = unfolded(given.get("env", SETTINGS["env"].default))
+        if env is not given.get("env", env):
+            given.update(env=env, env_args={**own_args, **checked("env_args", given.get("env_args", {}))})
         preset = given.get("preset", "pixels" if given.get("pixels") else SETTINGS["preset"].default)
         checked("preset", preset)
         known = {**PRESETS[preset], **task_settings(env, preset), **given, "preset": preset}
@@ -338,10 +349,55 @@ def task_settings(env: Any, preset: str) -> Mapping[str, Any]:
 
 
 def env_name(env: Any) -> str:
-    """The environment in one word: its id, or the name of the callable that makes it."""
+    """The environment in one word: its id, or the name of the callable that makes it.
+
+    What cannot be found again by a name (a lambda, a function inside another, an object) has its name in `<…>`.
+    """
     if isinstance(env, str):
         return env
-    return f"{getattr(env, '__module__', '?')}:{getattr(env, '__qualname__', type(env).__qualname__)}"
+    inner = env.func if isinstance(env, partial) else env
+    module = getattr(inner, "__module__", None) or "?"
+    name = getattr(inner, "__qualname__", None)
+    if name is None:
+        return f"{module}:<{type(inner).__qualname__} object>"
+    if isinstance(env, partial):
+        return f"{module}:<partial of {name}>"
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return f"{module}:{name}" if found == env or "<" in name else f"{module}:<{name}>"
+
+
+def has_no_name(env: Any) -> bool:
+    """Whether this is how `env_name` called what cannot be found by a name."""
+    return isinstance(env, str) and ("<" in env or env == "functools:partial")
+
+
+def nameless(env: str) -> str:
+    return (
+        f"env {env!r} was made by code that no other program can find by its name: pass the environment itself "
+        "(env=… in Python, --env module:callable)."
+    )
+
+
+def unfolded(env: Any) -> tuple[Any, dict[str, Any]]:
+    """The maker and the keyword arguments of a `functools.partial` of plain data; anything else as it is.
+
+    `partial(gymnasium.make, "Id-v0", size=3)` is the id and its arguments.
+    """
+    if not isinstance(env, partial):
+        return env, {}
+    try:
+        parameters = inspect.signature(env.func).parameters.values()
+        names = [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
+        arguments = {**dict(zip(names[: len(env.args)], env.args, strict=True)), **env.keywords}
+        arguments = checked("env_args", arguments)
+    except (TypeError, ValueError):  # no signature, more arguments than names, or no plain data
+        return env, {}
+    gymnasium = sys.modules.get("gymnasium")
+    if gymnasium is not None and env.func is gymnasium.make and isinstance(arguments.get("id"), str):
+        return arguments.pop("id"), arguments
+    return env.func, arguments
 
 
 def check_name(name: str) -> str:
@@ -357,6 +413,8 @@ def type_words(name: str) -> str:
         str: "a word",
         bool: "true or false",
     }
+    if name == "env_args":
+        return "names with plain values: numbers, texts, true, false, null, or lists of those"
     default = SETTINGS[name].default
     if isinstance(default, tuple):
         return f"whole numbers such as {','.join(map(str, default))}"
@@ -375,13 +433,36 @@ def parse(name: str, text: str) -> Any:
         raise ConfigError(_refusal(name, text)) from None
 
 
+def parse_env_args(texts: Sequence[str]) -> dict[str, Any]:
+    """What `name=value`, `name=value` stand for; a value that is no JSON is a text."""
+    arguments: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise ConfigError(f"--env-arg must be NAME=VALUE; got {text!r}.")
+        try:
+            arguments[name] = msgspec.json.decode(value)
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+            arguments[name] = value
+    return arguments
+
+
 def checked(name: str, value: Any) -> Any:
     """The value in the field's own type, or a sentence that names field, value and range."""
     known = SETTINGS[name]
     if name == "env":
+        gymnasium = sys.modules.get("gymnasium")  # where nobody has imported it, nobody has made one
+        if gymnasium is not None and isinstance(value, gymnasium.Env | gymnasium.vector.VectorEnv):
+            kind = type(value).__name__
+            raise ConfigError(
+                f"env must be {type_words(name)}; got an environment, a {kind}: pass what makes one, such as "
+                f"lambda: {kind}(…)."
+            )
         if (isinstance(value, str) and value) or callable(value):
             return value
         raise ConfigError(_refusal(name, value))
+    if name == "env_args":
+        return _checked_arguments(value)
     try:
         checked = msgspec.convert(_plain(value), _TYPES[name])
     except msgspec.ValidationError:
@@ -390,6 +471,33 @@ def checked(name: str, value: Any) -> Any:
     if not finite or not all(map(known.admits, checked if isinstance(checked, tuple) else (checked,))):
         raise ConfigError(_refusal(name, value))
     return checked
+
+
+def _checked_arguments(arguments: Any) -> dict[str, Any]:
+    if not isinstance(arguments, Mapping):
+        raise ConfigError(_refusal("env_args", arguments))
+    for name in arguments:
+        if not isinstance(name, str) or not name.isidentifier():
+            raise ConfigError(f"env_args must have names that Python can call with; got {name!r}.")
+    plain = {name: _plain(value) for name, value in arguments.items()}
+    for name, value in plain.items():
+        if not _is_plain(value):
+            raise ConfigError(
+                f"env_args must be {type_words('env_args')}; got {name} = {value!r}, a {type(value).__name__}."
+            )
+    return plain
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether JSON gives back the very same."""
+    kind = type(value)
+    if kind is list:
+        return all(map(_is_plain, value))
+    if kind is str:
+        return bool(value.encode(errors="ignore").decode() == value)  # no halves of characters
+    if kind is float:
+        return math.isfinite(value)
+    return value is None or kind is bool or (kind is int and -(2**63) <= value < 2**64)
 
 
 def _plain(value: Any) -> Any:

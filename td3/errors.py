@@ -28,6 +28,13 @@ class TrainingDiverged(TD3Error, ArithmeticError):
     """Numbers stopped being numbers inside the networks."""
 
 
+class Interrupted(BaseException):
+    """The user's second signal: leave at once."""
+
+    def __init__(self, signal: int) -> None:
+        self.signal = signal
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """' Did you mean …?' for a near miss, else nothing."""
     near = difflib.get_close_matches(word, list(known), n=1)

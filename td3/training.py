@@ -8,6 +8,7 @@ point, with every transition remembered and its updates done: leaving the loop t
 """
 
 import contextlib
+import copy
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from td3 import seeding
-from td3.collection import Collector, Played
-from td3.config import Config, env_name
+from td3.collection import Collector, Played, Policy
+from td3.config import Config, checked, env_name, has_no_name, nameless, unfolded
 from td3.environments import View, Worlds, check_apart, environments_of, make_worlds
 from td3.environments.spaces import all_finite, describe_bounds, describe_layout, oddities, space_to_data
 from td3.errors import ConfigError, RunError, TrainingDiverged
@@ -27,7 +28,7 @@ from td3.filming import Film
 from td3.interrupts import Interrupt, deferred
 from td3.keeping import Checkpoint, File, Keeper, Record, RunFolder, Snapshot
 from td3.keeping.folder import versions
-from td3.learner import choose_engine, described, switched
+from td3.learner import choose_engine, described, policy_of, switched
 from td3.learner.making import engine_for, fitting, make_learner, use_threads
 from td3.learner.state import bytes_of, network_tensors, optimizer_tensors, put_networks, put_optimizers
 from td3.measuring import Means, evaluation_metrics
@@ -43,6 +44,7 @@ from td3.types import (
     Finished,
     Float32s,
     Measured,
+    Noted,
     Resumed,
     Rows,
     Saved,
@@ -68,15 +70,17 @@ def resume(
     env: Any = None,
     trust: bool = False,
     engine: str | None = None,
+    film: bool | None = None,
     without_memory: bool = False,
 ) -> Iterator[Event]:
     """Goes on with a run to its goal, or to `steps`, bit for bit as if it had never stopped.
 
     An environment that lives in Python code is imported only if it is passed as `env` or `trust` says so. Another
-    `engine` goes on from the same numbers, but rounds in its own way. `without_memory` goes on where part of the
-    replay memory is damaged, without the damaged rows.
+    `engine` goes on from the same numbers, but rounds in its own way. `film` switches films off or on. `without_memory`
+    goes on where part of the replay memory is damaged, without the damaged rows.
     """
-    changes = {name: value for name, value in (("steps", steps), ("engine", engine)) if value is not None}
+    asked = {"steps": steps, "engine": engine, "film": film}
+    changes = {name: value for name, value in asked.items() if value is not None}
     session = Session.resumed(run, changes, env, trust, without_memory)
     try:
         yield from session.advance(session.config.steps)
@@ -91,7 +95,9 @@ class Session:
         """`threads` is how many PyTorch used before: its results depend on their number."""
         self.config = config
         view = View.of(config)
-        self.worlds = make_worlds(config.env, config.num_envs, config.workers, config.worker_timeout, view=view)
+        self.worlds = make_worlds(
+            config.env, config.num_envs, config.workers, config.worker_timeout, view=view, env_args=config.env_args
+        )
         self._judge: Worlds | None = None
         self.folder: RunFolder | None = None
         self.record: Record | None = None
@@ -114,7 +120,8 @@ class Session:
                 config.exploration_noise,
             )
             if config.eval_every:
-                self._judge = make_worlds(config.env, role="Evaluation environment", view=view)
+                role = "Evaluation environment"
+                self._judge = make_worlds(config.env, role=role, view=view, env_args=config.env_args)
                 check_apart(env_name(config.env), [*environments_of(self.worlds), *environments_of(self._judge)])
             self.replay_chance = seeding.generator(config.seed, "replay")
             self.smoothing_chance = seeding.generator(config.seed, "smoothing")
@@ -148,8 +155,8 @@ class Session:
         if self.config.record_updates:
             self.recorder = Recorder(folder.updates, self.config, since.step if since else 0)
         if self.config.film and self._judge:
-            judges, players = environments_of(self._judge), environments_of(self.worlds)
-            self.film = Film(folder.film, self.config.env, judges, players, view=View.of(self.config))
+            view, env_args = View.of(self.config), self.config.env_args
+            self.film = Film(folder.film, self.config.env, environments_of(self._judge), view=view, env_args=env_args)
         if since is not None:
             self._notice_changes(since)
 
@@ -473,6 +480,9 @@ class Session:
                 yield SaveFailed(step, str(problem))
         if evaluated and due:
             self._film_of(evaluated.evaluation, last=step >= goal)
+        if self.film and self.film.problem:
+            yield Noted(step, self.film.problem)
+            self.film.problem = None
         if self.record and self.record.problem:
             yield SaveFailed(step, self.record.problem)
             self.record.problem = None
@@ -506,10 +516,17 @@ class Session:
         return seeding.environment_seeds(config.seed, "evaluation environments", config.eval_episodes, self.step)
 
     def _film_of(self, evaluation: Evaluation, last: bool) -> None:
-        """Its first episode once more, and only when all is saved: a graphics driver may take the process with it."""
+        """Its first episode once more, in a process of its own; and only when all is saved."""
         if self.film:
             with self._not_counted():
-                self.film.offer(self._policy, self._starts()[0], evaluation.lengths[0], last)
+                self.film.offer(self._policy_to_send, self._starts()[0], evaluation.lengths[0], last)
+
+    def _policy_to_send(self) -> Policy:
+        """The actor for another process, which has no GPU of its own."""
+        actor, encoder = self.learner.actor, self.learner.critics.encoder
+        if self.config.device != "cpu":
+            actor, encoder = copy.deepcopy(actor).cpu(), copy.deepcopy(encoder).cpu()
+        return policy_of(actor, encoder, self.config, self.learner.normalizer)
 
     @contextlib.contextmanager
     def _not_counted(self) -> Iterator[None]:
@@ -575,6 +592,8 @@ class Session:
 
     def leave(self) -> None:
         """The folder is let go; the run itself goes on in memory."""
+        if self.film:
+            self.film.close()
         if self.record:
             self.record.close()
         if self.recorder:
@@ -584,10 +603,10 @@ class Session:
         self.record = self.folder = self.keeper = self.recorder = self.film = None
 
     def close(self) -> None:
+        self.leave()  # first: what is kept is whole and free, whatever an environment does when it is closed
         self.worlds.close()
         if self._judge:
             self._judge.close()
-        self.leave()
 
 
 def crossed(every: int, before: int, now: int) -> bool:
@@ -597,9 +616,16 @@ def crossed(every: int, before: int, now: int) -> bool:
 
 def config_of(state: dict[str, Any], env: Any = None, trust: bool = False) -> Config:
     """The config a checkpoint was made with. What it names is not imported unless the user passes or trusts it."""
+    changes: dict[str, Any] = {}
+    if env is not None:
+        env, own_args = unfolded(checked("env", env))
+        changes = {"env": env, "env_args": own_args}
     try:
-        config = Config.from_data(state["config"] if env is None else {**state["config"], "env": env})
-    except (KeyError, TypeError, ConfigError) as problem:
+        data = state["config"]
+        if changes and not changes["env_args"] and env_name(env) == data.get("env"):  # the run's own
+            changes.pop("env_args")
+        config = Config.from_data(data, **changes)
+    except (KeyError, TypeError, AttributeError, ConfigError) as problem:
         raise RunError(f"The checkpoint's config cannot be used: {problem}") from problem
     if env is None and not trust and ":" in str(config.env):
         raise ConfigError(untrusted(config.env))
@@ -607,6 +633,8 @@ def config_of(state: dict[str, Any], env: Any = None, trust: bool = False) -> Co
 
 
 def untrusted(env: Any) -> str:
+    if has_no_name(env):
+        return nameless(env)
     return (
         f"env {env!r} lives in Python code, which is not imported just because a run names it: "
         "pass the environment (env=…, --env) or say that you trust it (trust=True, --trust)."

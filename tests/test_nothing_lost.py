@@ -248,9 +248,7 @@ for event in events:
 """
 
 
-@pytest.mark.parametrize(
-    "what", ["signal.raise_signal(signal.SIGINT)", "raise LookupError('my bug')"]
-)
+@pytest.mark.parametrize("what", ["signal.raise_signal(signal.SIGINT)", "raise LookupError('my bug')"])
 def test_a_script_that_ends_in_its_loop_leaves_a_saved_run(tmp_path, what):
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT.format(what=what), str(tmp_path / "run")], capture_output=True, text=True

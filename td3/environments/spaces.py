@@ -11,14 +11,11 @@ from gymnasium.spaces import Space
 from numpy.typing import NDArray
 
 from td3.config import SMALLEST_IMAGE
+from td3.environments.faults import BadValue, as_array
 from td3.errors import SpaceError
 from td3.types import Bytes, Float32s, Layout, Picture, Rows
 
 WIDEST_HALF_RANGE = 1e6  # wider is no bound anybody meant: exploring it would be noise and nothing else
-
-
-class BadValue(ValueError):
-    """A value that does not fit its space; the message begins with the field's name."""
 
 
 LARGEST_SQUARE = float(np.finfo(np.float32).max) ** 2
@@ -190,10 +187,7 @@ class Part:
         return flat
 
     def found(self, observation: Any) -> NDArray[Any]:
-        try:
-            value = np.asarray(self.take(observation))
-        except (KeyError, IndexError, TypeError, ValueError) as problem:
-            raise BadValue(f"{self.name} is missing or malformed ({type(problem).__name__}: {problem})") from None
+        value = as_array(self.name, observation, self.take)
         if value.dtype == object:
             raise BadValue(f"{self.name} is no array of numbers ({type(self.take(observation)).__name__})")
         return value

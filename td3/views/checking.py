@@ -20,7 +20,10 @@ STEPS = 200
 
 def check_environment(config: Config) -> dict[str, Any]:
     """Makes it, plays some random steps, and tells what was found; raises what training would raise."""
-    worlds = make_worlds(config.env, config.num_envs, config.workers, config.worker_timeout, view=View.of(config))
+    view = View.of(config)
+    worlds = make_worlds(
+        config.env, config.num_envs, config.workers, config.worker_timeout, view=view, env_args=config.env_args
+    )
     try:
         layout = worlds.observation.layout
         engine, _ = engine_for(config, layout, worlds.num_envs)

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from td3.config import PRESETS, SETTINGS, Config, checked, parse, type_words
-from td3.errors import ConfigError, SpaceError, TD3Error, did_you_mean
+from td3.config import PRESETS, SETTINGS, Config, checked, parse, parse_env_args, type_words
+from td3.errors import ConfigError, Interrupted, SpaceError, TD3Error, did_you_mean
 from td3.speed.cases import CASES, SECTIONS
 from td3.version import VERSION
-from td3.views.speaking import Interrupted, answer, answers_only, say
+from td3.views.speaking import answer, answers_only, say
 
 if TYPE_CHECKING:
     from td3.types import Event
@@ -100,6 +100,7 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
     resume.add_argument("run", metavar="RUN", help="the run's folder")
     resume.add_argument("--steps", metavar="N", help="a further goal than the run's own")
     resume.add_argument("--engine", metavar=metavar("engine"), help="go on with another engine")
+    resume.add_argument("--film", action=argparse.BooleanOptionalAction, help="go on with or without films")
     resume.add_argument(
         "--without-memory", action="store_true", help="where part of the replay memory is damaged, go on without it"
     )
@@ -148,16 +149,21 @@ def with_settings(parser: Parser) -> None:
             if isinstance(SETTINGS[name].default, bool):
                 either = argparse.BooleanOptionalAction
                 settings.add_argument(flag(name), dest=f"set_{name}", action=either, help=help_of(name))
+            elif name == "env_args":
+                words = f"{help_of(name)}; once for each"
+                settings.add_argument(flag(name), dest="env_args", action="append", metavar="NAME=VALUE", help=words)
             else:
                 settings.add_argument(flag(name), dest=f"set_{name}", metavar=metavar(name), help=help_of(name))
 
 
 def config_of(chosen: argparse.Namespace) -> Config:
     """The Config that these flags ask for."""
-    given = {name: getattr(chosen, f"set_{name}") for name in SETTINGS if name != "env"}
+    given = {name: getattr(chosen, f"set_{name}") for name in SETTINGS if name not in ("env", "env_args")}
     values: dict[str, Any] = {
         name: text if isinstance(text, bool) else parse(name, text) for name, text in given.items() if text is not None
     }
+    if chosen.env_args:
+        values["env_args"] = parse_env_args(chosen.env_args)
     return Config(**values) if chosen.env is None else Config(env=chosen.env, **values)
 
 
@@ -181,6 +187,8 @@ def serving(parser: Parser) -> None:
 
 
 def flag(name: str) -> str:
+    if name == "env_args":
+        return "--env-arg"
     return "--" + name.replace("_", "-")
 
 
@@ -199,7 +207,7 @@ def help_of(name: str) -> str:
     default = ",".join(map(str, known.default)) if isinstance(known.default, tuple) else known.default
     other = {preset: values[name] for preset, values in PRESETS.items() if name in values}
     told = [known.allowed if not known.choices else ""]
-    told += [f"default {default}" if default is not None else ""]
+    told += [f"default {default}" if default not in (None, {}) else ""]
     told += [f"{preset}: {','.join(map(str, v)) if isinstance(v, tuple) else v}" for preset, v in other.items()]
     return f"{known.meaning} [{'; '.join(one for one in told if one)}]".replace(" []", "").replace("%", "%%")
 
@@ -223,7 +231,7 @@ def run_resume(chosen: argparse.Namespace) -> int:
     from td3.views.training import watch_training
 
     engine = None if chosen.engine is None else checked("engine", chosen.engine)
-    events = resume(chosen.run, steps, chosen.env, chosen.trust, engine, chosen.without_memory)
+    events = resume(chosen.run, steps, chosen.env, chosen.trust, engine, chosen.film, chosen.without_memory)
     with page_beside(chosen, Path(chosen.run), events) as followed:
         return watch_training(followed, Path(chosen.run), quiet=chosen.quiet, as_json=chosen.json)
 

@@ -32,10 +32,3 @@ def answer(data: Any) -> None:
 
 def at_a_terminal() -> bool:
     return (_stdout or sys.stdout).isatty() and sys.stderr.isatty()
-
-
-class Interrupted(BaseException):
-    """A second signal: leave at once."""
-
-    def __init__(self, signal: int) -> None:
-        self.signal = signal

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from td3.config import Config, env_name
-from td3.types import EpisodeEnded, Evaluated, Event, Measured, Resumed, SaveFailed, Started
+from td3.types import EpisodeEnded, Evaluated, Event, Measured, Noted, Resumed, SaveFailed, Started
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -42,7 +42,7 @@ class PlainView:
         if isinstance(event, Started):
             self.config = event.config
             self._lines(beginning(event, self.folder))
-        elif isinstance(event, Resumed | SaveFailed):
+        elif isinstance(event, Resumed | SaveFailed | Noted):
             self._lines(noteworthy(event))
         elif isinstance(event, Evaluated):
             self._line(event.step, f"return {event.evaluation.mean:9.1f} ± {event.evaluation.std:.1f}")
@@ -95,7 +95,7 @@ class LiveView:
         if isinstance(event, Started):
             self.config = event.config
             self._lines(beginning(event, self.folder))
-        elif isinstance(event, Resumed | SaveFailed):
+        elif isinstance(event, Resumed | SaveFailed | Noted):
             self._lines(noteworthy(event))
         elif isinstance(event, EpisodeEnded):
             self.episodes += 1
@@ -164,7 +164,9 @@ class LiveView:
         ]
 
 
-def noteworthy(event: Resumed | SaveFailed) -> list[str]:
+def noteworthy(event: Resumed | SaveFailed | Noted) -> list[str]:
+    if isinstance(event, Noted):
+        return [f"Note: {event.note}"]
     if isinstance(event, SaveFailed):
         return [f"Not saved at step {event.step:,}, training goes on: {event.reason}"]
     return [f"Going on from step {event.step:,}.", *(f"Note: {note}" for note in event.notes)]

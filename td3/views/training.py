@@ -11,8 +11,9 @@ from types import FrameType
 from typing import Any
 
 from td3.config import Config, env_name
+from td3.errors import Interrupted
 from td3.types import Event, Finished, SaveFailed, Started
-from td3.views.speaking import Interrupted, answer, at_a_terminal, say
+from td3.views.speaking import answer, at_a_terminal, say
 from td3.views.terminal import LiveView, PlainView, View, clock
 
 
