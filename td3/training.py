@@ -517,7 +517,7 @@ class Session:
 
     def _film_of(self, evaluation: Evaluation, last: bool) -> None:
         """Its first episode once more, in a process of its own; and only when all is saved."""
-        if self.film:
+        if self.film and self.folder and self.folder.in_place():
             with self._not_counted():
                 self.film.offer(self._policy_to_send, self._starts()[0], evaluation.lengths[0], last)
 

@@ -15,7 +15,7 @@ from worlds_for_tests import Drifting
 
 import td3
 from bench import survival
-from td3.keeping import disk, read_metrics, verify
+from td3.keeping import RunFolder, disk, read_metrics, verify
 from td3.keeping.checkpoint import find
 from td3.training import Session
 from td3.views.cli import main
@@ -86,12 +86,21 @@ def test_a_moved_run_is_saved_where_it_is_and_the_one_begun_in_its_place_is_left
     while next(events).step < 45:
         pass
     place.rename(moved)
-    other = td3.train(survival.config(seed=1), place)
-    list(other)
+    list(td3.train(survival.config(seed=1), place))
     before = {one: one.read_bytes() for one in place.rglob("*") if one.is_file()}
     list(events)
     assert {one: one.read_bytes() for one in place.rglob("*") if one.is_file()} == before
     assert survival.fingerprint(moved) == survival.fingerprint(whole) != survival.fingerprint(place)
+
+
+def test_a_moved_run_knows_that_its_path_leads_elsewhere_and_makes_no_film_there(tmp_path):
+    folder = RunFolder.create(tmp_path / "run", survival.config())
+    assert folder.in_place()
+    (tmp_path / "run").rename(tmp_path / "moved")
+    assert not folder.in_place()
+    RunFolder.create(tmp_path / "run", survival.config()).release()
+    assert not folder.in_place()
+    folder.release()
 
 
 def test_a_run_whose_folder_is_removed_says_so_and_trains_on(tmp_path):

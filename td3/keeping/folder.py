@@ -1,6 +1,7 @@
 """The run folder as a whole: made once, opened by one writer at a time, read by anybody."""
 
 import contextlib
+import os
 import platform
 import shutil
 import sys
@@ -131,6 +132,13 @@ class RunFolder:
             steps = ", ".join(dict.fromkeys(str(one.step) for one in found)) or "none"
             raise ConfigError(f"checkpoint must be last, best or one of the steps {steps}; got {which!r}.")
         return chosen
+
+    def in_place(self) -> bool:
+        """Whether the path still leads to the folder that is written; not after a run was moved or removed."""
+        try:
+            return self.root is not None and os.path.samestat(self.path.stat(), os.fstat(self.root.descriptor))
+        except OSError:
+            return False
 
     def release(self) -> None:
         if self.lock is not None:
