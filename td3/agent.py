@@ -10,7 +10,7 @@ import numpy as np
 
 from td3 import seeding
 from td3.collection import Policy
-from td3.config import Config, checked
+from td3.config import SETTINGS, Config, checked
 from td3.environments import ActionMap, ObservationMap, View, make_single, make_worlds
 from td3.environments.faults import BadValue
 from td3.environments.spaces import describe_layout, space_from_data
@@ -23,8 +23,10 @@ from td3.learner.networks import Actor, Critics
 from td3.learner.reading import Normalizer
 from td3.learner.state import bytes_of, put_policy
 from td3.replay.room import available, check_room, human
+from td3.synonyms import instead_of
 from td3.training import Session, config_of, untrusted
 from td3.types import Evaluation, Float32s, Rows
+from td3.wording import brief, counted
 
 
 class Agent:
@@ -65,7 +67,7 @@ def load(run: str | Path, checkpoint: str | int = "last", env: Any = None, trust
     (`module:Id-v0`, a callable) is needed only to evaluate: pass it as `env`, or say `trust=True`.
     """
     read = partial(_policy_in, env=env)
-    chosen, (config, observation, action, parts), wrong = RunFolder.open(run).newest(read, str(checkpoint))
+    chosen, (config, observation, action, parts), wrong = RunFolder.open(run).newest(read, brief(checkpoint, str))
     actor, encoder, normalizer = parts
     policy = policy_of(actor.requires_grad_(False), encoder.requires_grad_(False), config, normalizer)
     agent = Agent(policy, observation, action, config, chosen.step)
@@ -116,8 +118,8 @@ def evaluate(agent: "Agent | TD3", episodes: int = 10, seed: int = 0) -> Evaluat
         now, trained = ((describe_layout(one.observation.layout), one.action.size) for one in (worlds, agent))
         if now != trained:
             raise ConfigError(
-                f"env {env!r} has {now[0]} and {now[1]} actions; "
-                f"the agent was trained with {trained[0]} and {trained[1]}."
+                f"env {env!r} has {now[0]} and {counted(now[1], 'action')}; "
+                f"the agent was trained with {trained[0]} and {counted(trained[1], 'action')}."
             )
         seeds = seeding.environment_seeds(seed, "judging environments", episodes)
         return play_episodes(worlds, agent.policy, seeds, agent.config.gamma)
@@ -131,16 +133,24 @@ class TD3:
     Every setting of `Config` is a keyword; evaluation while learning is off unless `eval_every` is given.
     """
 
-    def __init__(self, env: Any, **settings: Any) -> None:
+    def __init__(self, env: Any = SETTINGS["env"].default, *others: Any, **settings: Any) -> None:
+        if others:  # as in TD3("MlpPolicy", "Pendulum-v1")
+            raise ConfigError(
+                "TD3 takes the environment alone without a name, as in TD3('Pendulum-v1', seed=0), and has one kind of "
+                f"policy; got {', '.join(map(brief, (env, *others)))}."
+            )
         self.config = Config(env=env, **{"eval_every": 0, **settings})
         self._session: Session | None = None
         self._loaded: Agent | None = None  # until it learns on, from this folder
         self._folder: Path | None = None
         self._chance = seeding.generator(self.config.seed, "predicting")
 
-    def learn(self, steps: int) -> Self:
+    def learn(self, steps: int | None = None, **others: Any) -> Self:
         """Trains `steps` further steps; a loaded agent goes on exactly where it was saved."""
-        steps = checked("steps", steps)
+        for name in others:  # as in learn(total_timesteps=20_000)
+            there = instead_of(name) or "settings are given to TD3(...)"
+            raise ConfigError(f"{name} is no argument of learn: {there}.")
+        steps = int(checked("steps", steps))
         session = self._open(steps)
         check_room(session.bytes_each, min(self.config.buffer_size, session.step + steps))
         for _ in session.advance(session.step + steps):

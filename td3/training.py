@@ -53,6 +53,7 @@ from td3.types import (
     Stepped,
     Transitions,
 )
+from td3.wording import counted
 
 
 def train(config: Config, run: str | Path | None = None) -> Iterator[Event]:
@@ -575,7 +576,7 @@ class Session:
             "workers": config.workers,
             "bytes_per_transition": self.bytes_each,
             "memory_bytes": self.bytes,
-            "memory": f"{human(self.bytes)} for {min(config.buffer_size, config.steps):,} transitions",
+            "memory": f"{human(self.bytes)} for {counted(min(config.buffer_size, config.steps), 'transition')}",
             "engine": described(self.engine),
             "device": config.device,
             "threads": self.threads,

@@ -99,7 +99,7 @@ def test_training_tells_its_way_in_plain_lines_and_ends_with_score_and_what_to_d
     folder, done = run
     assert done.stdout == ""
     lines = done.stderr.splitlines()
-    assert lines[0].startswith("Training Pendulum-v1 for 400 steps, seed 0, preset author: 3 observations, 1 actions")
+    assert lines[0].startswith("Training Pendulum-v1 for 400 steps, seed 0, preset author: 3 observations, 1 action in")
     assert "13.2 kB for 400 transitions (33 bytes each)" in lines[1]
     assert [line.split()[1] for line in lines[2:4]] == ["200", "400"]
     assert lines[4].startswith("Done: 400 steps and 300 updates in ") and "Mean return over 2 episodes" in lines[4]

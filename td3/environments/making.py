@@ -19,7 +19,8 @@ from td3.environments.images import View
 from td3.environments.vector import VectorWorlds
 from td3.environments.workers import WorkerWorlds
 from td3.environments.worlds import LocalWorlds, Worlds
-from td3.errors import ConfigError, SpaceError, TD3Error, did_you_mean
+from td3.errors import ConfigError, SpaceError, TD3Error
+from td3.wording import did_you_mean
 
 PLAIN = View()  # as the environment shows itself
 NONE: Mapping[str, Any] = MappingProxyType({})

@@ -14,6 +14,7 @@ from td3.config import SMALLEST_IMAGE
 from td3.environments.faults import BadValue, as_array
 from td3.errors import SpaceError
 from td3.types import Bytes, Float32s, Layout, Picture, Rows
+from td3.wording import counted
 
 WIDEST_HALF_RANGE = 1e6  # wider is no bound anybody meant: exploring it would be noise and nothing else
 
@@ -283,10 +284,10 @@ def describe_bounds(low: NDArray[np.float64], high: NDArray[np.float64]) -> str:
 def describe_layout(layout: Layout) -> str:
     """What an agent sees, in a few words: '17 observations', '3 frames of 84×84×3 and 5 numbers'."""
     if not layout.pictures:
-        return f"{layout.numbers} observations"
+        return counted(layout.numbers, "observation")
     sizes = [f"{one.height}×{one.width}×{one.channels}" for one in layout.pictures]
     frames = f"{layout.stack} frames" if layout.stack > 1 else "an image"
-    told = [f"{frames} of {' and '.join(sizes)}", f"{layout.numbers} numbers" if layout.numbers else ""]
+    told = [f"{frames} of {' and '.join(sizes)}", counted(layout.numbers, "number") if layout.numbers else ""]
     return " and ".join(filter(None, told))
 
 

@@ -9,17 +9,21 @@ import argparse
 import contextlib
 import importlib.util
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from td3.config import PRESETS, SETTINGS, Config, checked, parse, parse_env_args, type_words
-from td3.errors import ConfigError, Interrupted, SpaceError, TD3Error, did_you_mean
+from td3.config import SETTINGS, Config, checked, explained, parse, parse_env_args, type_words, whole_number_in
+from td3.errors import ConfigError, Interrupted, SpaceError, TD3Error
 from td3.speed.cases import CASES, SECTIONS
+from td3.synonyms import command_for, instead_of
 from td3.version import VERSION
 from td3.views.speaking import answer, answers_only, say
+from td3.wording import brief, counted, did_you_mean
 
 if TYPE_CHECKING:
     from td3.types import Event
@@ -27,6 +31,10 @@ if TYPE_CHECKING:
 
 class Parser(argparse.ArgumentParser):
     """argparse, but what it refuses becomes our one sentence."""
+
+    def __init__(self, **known: Any) -> None:
+        super().__init__(**known)
+        self._negative_number_matcher = re.compile(r"-\.?\d")  # -1e-5 too is a value, and no flag
 
     def error(self, message: str) -> NoReturn:
         raise ConfigError(message[0].upper() + message[1:] + f"; see {self.prog} --help.")
@@ -53,23 +61,97 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our answer has gone: nobody is left to tell
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except (OSError, MemoryError) as problem:  # no more processes, open files, disk, memory: nothing of ours is wrong
+        say(f"td3: the system refuses: {problem or 'there is not enough memory'}.")
+        return 1
 
 
 def understand(words: list[str]) -> argparse.Namespace:
+    words = words or ["--help"]
     parser, commands = make_parser()
-    if words and not words[0].startswith("-") and words[0] not in commands:
-        known = ", ".join(commands)
-        raise ConfigError(f"{words[0]!r} is no command of td3.{did_you_mean(words[0], commands)} There are: {known}.")
+    first = words[0].split("=")[0]
+    if words[0] in commands:
+        check_flags(words[0], words[1:], commands)
+    elif not first.startswith("-"):
+        raise ConfigError(no_command(words[0], commands))
+    elif first not in parser._option_string_actions:
+        homes = having(first, commands)
+        after = f"{first} must come after a command, as in: {homes[0]} {first}." if homes else ""
+        raise ConfigError(after or no_flag(first, "train", commands))
     chosen, unknown = parser.parse_known_args(words)
+    if unknown and unknown[0].startswith("-"):
+        raise ConfigError(no_flag(unknown[0], chosen.command, commands))
     if unknown:
-        one = unknown[0].split("=")[0]
-        flags = commands[chosen.command]._option_string_actions
-        raise ConfigError(
-            f"{one} is no flag of td3 {chosen.command}.{did_you_mean(one, flags)}"
-            if one.startswith("-")
-            else f"td3 {chosen.command} takes no further word; got {one!r}."
-        )
+        raise ConfigError(f"td3 {chosen.command} takes no further word; got {brief(unknown[0])}.")
     return chosen
+
+
+YES_OR_NO = ("true", "false", "yes", "no", "on", "off", "1", "0")
+
+
+def check_flags(command: str, words: list[str], commands: dict[str, Parser]) -> None:
+    """Refuses what argparse would misread: an unknown flag's value, a value where none belongs, numbers apart."""
+    known = commands[command]._option_string_actions
+    for place, word in enumerate(takewhile(lambda word: word != "--", words)):
+        name, equals, value = word.partition("=")
+        if not name.startswith("--"):
+            continue
+        if name not in known:
+            raise ConfigError(no_flag(name, command, commands))
+        after = words[place + 1 :]
+        if known[name].nargs == 0 and (equals or (after and after[0].casefold() in YES_OR_NO)):
+            ways = " or ".join(known[name].option_strings)
+            raise ConfigError(f"{name} takes no value: write {ways} alone; got {brief(value if equals else after[0])}.")
+        numbers = list(takewhile(str.isdecimal, after))
+        if len(numbers) > 1 and "," in str(known[name].metavar):
+            raise ConfigError(f"{name} takes numbers with commas between them: {name} {brief(','.join(numbers), str)}.")
+
+
+def having(name: str, commands: dict[str, Parser]) -> list[str]:
+    """The commands that know a flag."""
+    return [f"td3 {command}" for command, parser in commands.items() if name in parser._option_string_actions]
+
+
+def no_command(word: str, commands: Iterable[str]) -> str:
+    """Says which command was meant, as far as that can be known."""
+    meant = command_for(word)
+    if not meant and (":" in word or re.search(r"-v\d+$", word)):
+        meant = f"td3 train {shlex.quote(word)}"
+    near = f": use {meant}." if meant else f".{did_you_mean(word, commands)}"
+    return f"{brief(word)} is no command of td3{near} There are: {', '.join(commands)}."
+
+
+RENAMED = {("evaluate", "eval_episodes"): "--episodes"}  # what a setting is called as a flag of one command
+
+
+def no_flag(name: str, command: str, commands: dict[str, Parser]) -> str:
+    """Says which flag was meant: one by another library's name, one of another command, or a near miss."""
+    name = brief(name.split("=")[0], str)
+    own = commands[command]._option_string_actions
+    words = {action.dest: action.metavar for action in commands[command]._actions if not action.option_strings}
+    missing: list[str] = []
+
+    def shown(setting: str) -> str:
+        """A setting as this command takes it."""
+        if word := words.get(setting) or words.get(f"{setting}s"):
+            return f"{word}, without a flag before it"
+        known = RENAMED.get((command, setting), flag(setting))
+        if known not in own:
+            missing.append(known)
+        return known
+
+    setting = name.strip("-").replace("-", "_")
+    itself = f"use {shown(setting)}"
+    if missing:
+        missing.clear()
+        itself = instead_of(setting, shown)
+    homes = having(name, commands)
+    if homes and (missing or not itself):
+        kept = "; a run keeps the settings it began with" if command == "resume" and setting in SETTINGS else ""
+        return f"{name} is no flag of td3 {command}, but of {' and '.join(homes)}{kept}."
+    if itself:
+        return f"{name} is no flag of td3 {command}{'; with td3 train, ' if missing else ': '}{itself}."
+    return f"{name} is no flag of td3 {command}.{did_you_mean(name, own)}"
 
 
 def make_parser() -> tuple[Parser, dict[str, Parser]]:
@@ -202,18 +284,13 @@ def metavar(name: str) -> str:
 
 
 def help_of(name: str) -> str:
-    """Meaning, range and default, from the setting's own home."""
-    known = SETTINGS[name]
-    default = ",".join(map(str, known.default)) if isinstance(known.default, tuple) else known.default
-    other = {preset: values[name] for preset, values in PRESETS.items() if name in values}
-    told = [known.allowed if not known.choices else ""]
-    told += [f"default {default}" if default not in (None, {}) else ""]
-    told += [f"{preset}: {','.join(map(str, v)) if isinstance(v, tuple) else v}" for preset, v in other.items()]
-    return f"{known.meaning} [{'; '.join(one for one in told if one)}]".replace(" []", "").replace("%", "%%")
+    return explained(name).replace("%", "%%")  # argparse's own sign
 
 
 def run_train(chosen: argparse.Namespace) -> int:
     config = config_of(chosen)
+    if chosen.run == "":
+        raise ConfigError("--run must be the name of a folder; got ''.")
     find_local_modules()
     from td3.training import train
     from td3.views.training import new_folder, watch_training
@@ -224,7 +301,7 @@ def run_train(chosen: argparse.Namespace) -> int:
 
 
 def run_resume(chosen: argparse.Namespace) -> int:
-    steps = None if chosen.steps is None else whole_number("--steps", chosen.steps, at_least=1)
+    steps = None if chosen.steps is None else number_for("steps", "--steps", chosen.steps)
     if chosen.env or chosen.trust:
         find_local_modules()
     from td3.training import resume
@@ -267,8 +344,8 @@ def run_verify(chosen: argparse.Namespace) -> int:
 
 
 def run_evaluate(chosen: argparse.Namespace) -> int:
-    episodes = whole_number("--episodes", chosen.episodes, at_least=1)
-    seed = whole_number("--seed", chosen.seed, at_least=0)
+    episodes = number_for("eval_episodes", "--episodes", chosen.episodes)
+    seed = number_for("seed", "--seed", chosen.seed)
     if chosen.env or chosen.trust:
         find_local_modules()
     from td3.agent import evaluate, load
@@ -294,7 +371,7 @@ def run_evaluate(chosen: argparse.Namespace) -> int:
         )
     else:
         say(
-            f"{name} after {agent.step:,} steps, {judged.episodes} episodes without noise: "
+            f"{name} after {counted(agent.step, 'step')}, {counted(judged.episodes, 'episode')} without noise: "
             f"{judged.mean:.1f} ± {judged.std:.1f} (lowest {min(judged.returns):.1f}, "
             f"highest {max(judged.returns):.1f})."
         )
@@ -394,7 +471,7 @@ def among(name: str, text: str | None, allowed: Iterable[str]) -> list[str]:
     for word in words_of(text):
         if word not in allowed:
             known = ", ".join(allowed)
-            raise ConfigError(f"{name} must be of {known}; got {word!r}.{did_you_mean(word, allowed)}")
+            raise ConfigError(f"{name} must be of {known}; got {brief(word)}.{did_you_mean(word, allowed)}")
     return words_of(text) or allowed
 
 
@@ -406,13 +483,19 @@ def needs(module: str, extra: str) -> None:
 
 def whole_number(name: str, text: str, at_least: int, at_most: int | None = None) -> int:
     try:
-        number = int(text)
+        number = whole_number_in(text)
     except ValueError:
         number = at_least - 1
     if number < at_least or (at_most is not None and number > at_most):
         limit = f"at least {at_least}" if at_most is None else f"from {at_least} to {at_most:,}"
-        raise ConfigError(f"{name} must be a whole number, {limit}; got {text!r}.")
+        raise ConfigError(f"{name} must be a whole number, {limit}; got {brief(text)}.")
     return number
+
+
+def number_for(setting: str, name: str, text: str) -> int:
+    """A whole number within the limits of a setting, for a flag of another name or command."""
+    known = SETTINGS[setting]
+    return whole_number(name, text, known.at_least, known.at_most)  # type: ignore[arg-type]
 
 
 def find_local_modules() -> None:

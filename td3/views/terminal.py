@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from td3.config import Config, env_name
 from td3.types import EpisodeEnded, Evaluated, Event, Measured, Noted, Resumed, SaveFailed, Started
+from td3.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -147,7 +148,7 @@ class LiveView:
         return [
             [("step", f"{self.step:,} of {self.config.steps:,}"), ("time", clock(elapsed)), ("left", left)],
             [
-                ("return", f"{number(mean)} (last {len(self.returns)} of {self.episodes:,} episodes)"),
+                ("return", f"{number(mean)} (last {len(self.returns)} of {counted(self.episodes, 'episode')})"),
                 ("evaluated", number(last)),
                 ("best", number(best)),
             ],
@@ -176,14 +177,13 @@ def beginning(started: Started, folder: Path) -> list[str]:
     """What is about to happen, in two lines, and what is odd about it."""
     config, found = started.config, started.summary
     several = f"{found['num_envs']} × " if found["num_envs"] > 1 else ""
-    where = f" in {found['workers']} processes" if found["workers"] else ""
-    threads = f"{found['threads']} thread{'s' if found['threads'] > 1 else ''}"
+    where = f" in {counted(found['workers'], 'process')}" if found["workers"] else ""
     return [
-        f"Training {several}{found['env']}{where} for {config.steps:,} steps, seed {config.seed}, "
-        f"preset {config.preset}: {found['sees']}, {found['action_size']} actions in "
+        f"Training {several}{found['env']}{where} for {counted(config.steps, 'step')}, seed {config.seed}, "
+        f"preset {config.preset}: {found['sees']}, {counted(found['action_size'], 'action')} in "
         f"{found['action_bounds']}.",
         f"Memory {found['memory']} ({found['bytes_per_transition']:,} bytes each); engine {found['engine']} on "
-        f"{found['device']}, {threads}; run in {folder}",
+        f"{found['device']}, {counted(found['threads'], 'thread')}; run in {folder}",
         *(f"Note: {note}" for note in started.notes),
     ]
 

@@ -15,6 +15,7 @@ from td3.errors import Interrupted
 from td3.types import Event, Finished, SaveFailed, Started
 from td3.views.speaking import answer, at_a_terminal, say
 from td3.views.terminal import LiveView, PlainView, View, clock
+from td3.wording import counted
 
 
 def watch_training(events: Iterator[Event], folder: Path, *, quiet: bool, as_json: bool) -> int:
@@ -44,7 +45,8 @@ def watch_training(events: Iterator[Event], folder: Path, *, quiet: bool, as_jso
     if as_json:
         answer({"run": str(folder), "env": env_name(started.config.env), **finished._asdict()})
     elif started.step == finished.step:
-        say(f"The run is finished: {finished.step:,} steps. Go further with: td3 resume {quoted(folder)} --steps N")
+        further = f"Go further with: td3 resume {quoted(folder)} --steps N"
+        say(f"The run is finished: {counted(finished.step, 'step')}. {further}")
     else:
         say(ending(finished, folder, started.config))
     return 1 if failed else 0
@@ -54,11 +56,12 @@ def ending(finished: Finished, folder: Path, config: Config) -> str:
     score = ""
     if finished.last is not None and finished.best is not None:
         score = (
-            f" Mean return over {config.eval_episodes} episodes without noise: {finished.last:.1f} "
+            f" Mean return over {counted(config.eval_episodes, 'episode')} without noise: {finished.last:.1f} "
             f"(best {finished.best:.1f})."
         )
     return (
-        f"Done: {finished.step:,} steps and {finished.updates:,} updates in {clock(finished.seconds)}.{score}\n"
+        f"Done: {counted(finished.step, 'step')} and {counted(finished.updates, 'update')} in "
+        f"{clock(finished.seconds)}.{score}\n"
         f"The run is in {folder}\n"
         f"Next: td3 evaluate {quoted(folder)} --checkpoint best --episodes 20\n"
         f"      td3 resume {quoted(folder)} --steps {2 * finished.step}\n"
