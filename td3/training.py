@@ -229,12 +229,12 @@ class Session:
             notes = self.collector.restore(state["playing"], chosen.arrays("playing"), seeds)
             self.learner.updates = int(state["updates"])
             self.due, self.seconds = float(state["due"]), float(state["seconds"])
-            self.best = state["best"]
+            self.best = None if state["best"] is None else float(state["best"])
             self.judged = (int(state["judged"][0]), float(state["judged"][1])) if state["judged"] else None
             self.means.restore(state["means"])
             seeding.put_state(self.replay_chance, state["replay"])
             seeding.put_state(self.smoothing_chance, state["smoothing"])
-        except (KeyError, TypeError, ValueError, IndexError) as problem:
+        except (KeyError, TypeError, ValueError, IndexError, ArithmeticError) as problem:
             raise RunError(f"{chosen.path} does not describe a run: {type(problem).__name__}: {problem}.") from problem
         now = self.versions()
         notes += [
