@@ -369,7 +369,7 @@ OF_PRESETS: dict[str, dict[str, dict[str, Any]]] = {  # and these of one preset 
 
 def task_settings(env: Any, preset: str) -> Mapping[str, Any]:
     """What this task needs in addition to the preset."""
-    match = re.fullmatch(r"(\w+)-v\d+", env) if isinstance(env, str) else None
+    match = re.fullmatch(r"(\w+?)(-v\d+)?", env) if isinstance(env, str) else None  # or the latest version
     name = match[1] if match else ""
     return {**TASKS.get(name, {}), **OF_PRESETS.get(preset, {}).get(name, {})}
 

@@ -16,7 +16,7 @@ _SETTINGS = {
     "use {steps} for the length of a run, or {eval_episodes} for that of an evaluation": """episodes num_episodes
         n_episodes max_episodes total_episodes train_episodes""",
     "use {n_step} for n-step returns, or {steps} for the length of a run": "n_steps",
-    "use {n_step}": "nstep nsteps_return n_step_return n_step_returns multi_step estimation_step num_n_steps",
+    "use {n_step}": "nsteps_return n_step_return n_step_returns multi_step estimation_step num_n_steps",
     "use {seed}": "random_seed rng_seed random_state seeds",
     "use {gamma}": "discount discount_factor discounting discount_rate",
     "use {tau}": "soft_tau soft_update_tau target_tau target_update_rate target_update_tau polyak_tau tau_soft",
@@ -33,7 +33,7 @@ _SETTINGS = {
     "use {exploration_noise}, which counts in half action ranges": "act_noise",
     "use {exploration_noise} for the noise while playing, or {target_noise} for that of the targets": """noise sigma
         std noise_sigma noise_scale""",
-    "use {warmup_steps}": """learning_starts start_timesteps start_steps warm_up warmup_timesteps warm_up_steps
+    "use {warmup_steps}": """learning_starts start_timesteps start_steps warm_up warmup_timesteps
         random_steps random_timesteps initial_random_steps init_random_frames init_random_steps learning_start
         exploration_steps start_learning burn_in prefill num_steps_sampled_before_learning_starts""",
     "use {batch_size}": "batch bs minibatch minibatch_size train_batch_size sample_batch_size",

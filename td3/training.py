@@ -278,7 +278,7 @@ class Session:
                 self.collector.begin_anew()
             self.learner.updates = int(state["updates"])
             self.due, self.seconds = float(state["due"]), float(state["seconds"])
-            self.best = state["best"]
+            self.best = None if state["best"] is None else float(state["best"])
             self.judged = (int(state["judged"][0]), float(state["judged"][1])) if state["judged"] else None
             self.means.restore(state["means"])
             self.pending = Pending.of(state.get("pending"))

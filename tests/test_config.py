@@ -41,6 +41,7 @@ def test_a_task_goes_before_the_preset_and_the_user_before_both():
     assert Config(env="Hopper-v5").warmup_steps == 25_000
     assert Config(env="Hopper-v5", preset="paper").warmup_steps == 1_000  # as the code of 2018 has it
     assert Config(env="my_module:Swimmer-v5").gamma == 0.99  # somebody else's Swimmer
+    assert Config(env="Swimmer") == replace(Config(env="Swimmer-v5"), env="Swimmer")  # the latest version
 
 
 def test_every_preset_and_task_setting_is_a_valid_setting():
@@ -144,6 +145,11 @@ def outcome(make):
         return str(refusal)
 
 
+@pytest.fixture(scope="module")
+def parser():
+    return cli.make_parser()[0]
+
+
 WORDS = [
     "", " ", "0", "-1", "1", "5", "10000000000000000000", "9" * 5_000, "-" + "9" * 5_000, "1e3", "1e400", "-1e400",
     "1e-400", "nan", "inf", "-inf", "NaN", "0x10", "0b1", "1_000", "_1", "1_", "1__0", "1,2", "1,", ",", "1,,2",
@@ -153,11 +159,11 @@ WORDS = [
 
 
 @pytest.mark.parametrize("name", [name for name in SETTINGS if not isinstance(SETTINGS[name].default, bool)])
-def test_whatever_is_typed_for_a_flag_is_taken_or_refused_in_one_line(name):
+def test_whatever_is_typed_for_a_flag_is_taken_or_refused_in_one_line(name, parser):
     taken = 0
     for text in WORDS:
         words = ["--", text] if name == "env" else [f"{cli.flag(name)}={text}"]
-        config = outcome(lambda words=words: cli.config_of(cli.understand(["train", *words])))
+        config = outcome(lambda words=words: cli.config_of(parser.parse_args(["train", *words])))
         taken += isinstance(config, Config)
         assert isinstance(config, Config) or ("\n" not in config and len(config) < 500 and config.startswith((name, "--env-arg")))
     assert taken > 0

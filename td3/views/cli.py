@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (OSError, MemoryError) as problem:  # no more processes, open files, disk, memory: nothing of ours is wrong
-        say(f"td3: the system refuses: {problem or 'there is not enough memory'}.")
+        say(f"td3: the system refuses: {str(problem) or 'there is not enough memory'}.")
         return 1
 
 
