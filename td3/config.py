@@ -371,7 +371,7 @@ def parse(name: str, text: str) -> Any:
         if _TYPES[name] not in (int, float):
             return text
         return msgspec.convert(text.replace("_", ""), _TYPES[name], strict=False)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, UnicodeEncodeError):  # the second: bytes on the command line that are no UTF-8
         raise ConfigError(_refusal(name, text)) from None
 
 
