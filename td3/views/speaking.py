@@ -112,9 +112,7 @@ def _in_shell(byte: int) -> str:
 
 def answer(data: Any) -> None:
     """Answers a program: one line of JSON, in ASCII, so that it arrives in any locale. NaN and infinity are null."""
-    import msgspec
-
-    text = json.dumps(_finite(msgspec.to_builtins(data)), allow_nan=False, separators=(",", ":"))
+    text = json.dumps(_finite(data), allow_nan=False, separators=(",", ":"))
     write_out(text.replace("\x7f", "\\u007f") + "\n")
 
 
