@@ -491,7 +491,7 @@ def parse(name: str, text: str) -> Any:
         if _TYPES[name] is int:
             return whole_number_in(text)
         return msgspec.convert(_without_underscores(text), float, strict=False) if _TYPES[name] is float else text
-    except (ValueError, msgspec.ValidationError):
+    except (ValueError, msgspec.ValidationError):  # bytes that are no UTF-8 are a ValueError, too
         raise ConfigError(_refusal(name, text)) from None
 
 
@@ -501,7 +501,7 @@ def parse_env_args(texts: Sequence[str]) -> dict[str, Any]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
-            raise ConfigError(f"--env-arg must be NAME=VALUE; got {text!r}.")
+            raise ConfigError(f"--env-arg must be NAME=VALUE; got {brief(text)}.")
         try:
             arguments[name] = msgspec.json.decode(value)
         except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from td3.config import Config
+from td3.config import Config, env_name
 from td3.errors import ConfigError, RunError
 from td3.keeping import Checkpoint, RunFolder
 from td3.learner.making import cores
@@ -48,12 +48,21 @@ def whole_but_for_memory(folder: RunFolder) -> bool:
     return True
 
 
-def check_modest(config: Config, trust: bool) -> None:
-    """Refuses to start as many processes or environments as a folder asks for, unless the user trusts it."""
+def needs_trust(config: Config) -> bool:
+    """Whether a run is gone on with only if the user says that it is trusted."""
+    return ":" in env_name(config.env) or bool(immodest(config))
+
+
+def immodest(config: Config) -> str:
+    """What a run asks for that is not started just because a folder says so, or nothing."""
     most = {"workers": max(MOST_WORKERS, 4 * cores()), "num_envs": MOST_ENVS}
     for name, limit in most.items():
-        if not trust and getattr(config, name) > limit:
-            raise ConfigError(
-                f"{name} is {getattr(config, name):,} in this run, more than the {limit:,} that are started just "
-                "because a folder says so: say that you trust it (trust=True, --trust)."
-            )
+        if getattr(config, name) > limit:
+            return f"{name} is {getattr(config, name):,} in this run, more than the {limit:,} that are started just"
+    return ""
+
+
+def check_modest(config: Config, trust: bool) -> None:
+    """Refuses to start as many processes or environments as a folder asks for, unless the user trusts it."""
+    if not trust and (excess := immodest(config)):
+        raise ConfigError(f"{excess} because a folder says so: say that you trust it (trust=True, --trust).")

@@ -8,7 +8,7 @@ from td3.wording import letters
 # What to do in td3, and the foreign names for it. {name} stands for a setting: shown as a flag or as a keyword.
 _SETTINGS = {
     "use {env}": "env_id env_name environment environment_id environment_name gym_id env_fn task game",
-    "{env} may be a callable, which makes the environment with any arguments": "env_kwargs env_config make_env",
+    "use {env_args}, or an {env} that is a callable": "env_kwargs env_config make_env",
     "use {steps}": """total_timesteps max_timesteps timesteps num_timesteps n_timesteps train_timesteps max_steps
         num_steps total_steps train_steps training_steps env_steps total_env_steps nb_steps max_train_steps frames
         total_frames num_frames max_frames iterations num_iterations max_iterations budget""",

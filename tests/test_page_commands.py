@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -93,7 +94,11 @@ def test_a_missing_library_is_named_with_the_command_that_brings_it(capsys, monk
         importlib.util, "find_spec", lambda name, *more: None if name == "uvicorn" else true(name, *more)
     )
     assert cli.main(["watch"]) == 2
-    assert "needs uvicorn" in (told := capsys.readouterr().err) and "pip install 'td3[watch]'" in told
+    told = capsys.readouterr().err.strip()
+    assert "needs uvicorn" in told
+    *words, named = shlex.split(told[told.index("pip install") :])
+    assert words == ["pip", "install", "-e"]
+    assert named.endswith("[watch]") and (Path(named.removesuffix("[watch]")) / "pyproject.toml").is_file()
 
 
 def test_only_a_loopback_address_goes_without_a_token():

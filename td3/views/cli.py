@@ -1,6 +1,6 @@
 """The command `td3`: flags become a Config, events become text, errors become one sentence and an exit code.
 
-Exit codes: 0 done, 1 the run failed, 2 bad input, 130 or 143 stopped by a signal after saving. Human text
+Exit codes: 0 done, 1 the run failed, 2 bad input, 129, 130 or 143 stopped by a signal after saving. Human text
 goes to stderr; with `--json`, exactly one JSON document goes to stdout. Nothing heavy is imported before a
 command needs it: `--help` answers at once.
 """
@@ -10,8 +10,8 @@ import contextlib
 import importlib.util
 import os
 import re
-import shlex
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
@@ -22,7 +22,8 @@ from td3.errors import ConfigError, Interrupted, SpaceError, TD3Error
 from td3.speed.cases import CASES, SECTIONS
 from td3.synonyms import command_for, instead_of
 from td3.version import VERSION
-from td3.views.speaking import answer, answers_only, say
+from td3.views.signals import end_at_once
+from td3.views.speaking import answer, answers_only, say, shell_command, shell_word, write_out
 from td3.wording import brief, counted, did_you_mean
 
 if TYPE_CHECKING:
@@ -39,31 +40,58 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise ConfigError(message[0].upper() + message[1:] + f"; see {self.prog} --help.")
 
+    def _print_message(self, message: str, _file: Any = None) -> None:
+        write_out(message)
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    try:
-        chosen = understand(list(sys.argv[1:] if arguments is None else arguments))
-        with answers_only():
+    with answers_only():
+        try:
+            chosen = understand(list(sys.argv[1:] if arguments is None else arguments))
+            check_working_directory()
             result: int = chosen.do(chosen)
-        return result
-    except (ConfigError, SpaceError) as problem:
-        say(f"td3: {problem}")
-        return 2
-    except TD3Error as problem:
-        say(f"td3: {problem}")
-        return 1
-    except Interrupted as stop:
-        say("td3: stopped.")
-        return 128 + stop.signal
-    except KeyboardInterrupt:
-        say("td3: stopped.")
-        return 130
-    except BrokenPipeError:  # the reader of our answer has gone: nobody is left to tell
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except (OSError, MemoryError) as problem:  # no more processes, open files, disk, memory: nothing of ours is wrong
-        say(f"td3: the system refuses: {str(problem) or 'there is not enough memory'}.")
-        return 1
+            return result
+        except (ConfigError, SpaceError) as problem:
+            return failed(problem, str(problem), 2)
+        except TD3Error as problem:
+            return failed(problem, str(problem))
+        except Interrupted as problem:
+            return failed(problem, "stopped.", 128 + problem.signal)
+        except KeyboardInterrupt as problem:
+            return failed(problem, "stopped.", 130)
+        except BrokenPipeError:  # the reader of our answer has gone: nobody is left to tell
+            return 1
+        except MemoryError as problem:
+            return failed(problem, "There is not enough memory.")
+        except ImportError as problem:
+            return failed(problem, f"A library cannot be loaded: {problem}.")
+        except OSError as problem:
+            named = f"{problem.filename}: " if problem.filename else ""
+            return failed(problem, f"The system refused: {named}{problem.strerror or problem}.")
+        except Exception as problem:
+            say(*"".join(traceback.format_exception(problem)).splitlines())
+            return failed(problem, f"{type(problem).__name__} was not expected: this is a mistake in td3.")
+
+
+def check_working_directory() -> None:
+    """PyTorch's libraries end the process without a word of ours where it is gone."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise ConfigError("The current working directory was removed: change to another one.") from None
+
+
+def entry() -> int:
+    """The process `td3`: as `main`, and what ends it while Python tidies up leaves no trace."""
+    code = main()
+    end_at_once()
+    return code
+
+
+def failed(problem: BaseException, sentence: str, code: int = 1) -> int:
+    """Says what went wrong, and what is left of the run; the exit code."""
+    say(f"td3: {sentence}", *filter(None, [getattr(problem, "what_is_left", "")]))
+    return code
 
 
 def understand(words: list[str]) -> argparse.Namespace:
@@ -116,7 +144,7 @@ def no_command(word: str, commands: Iterable[str]) -> str:
     """Says which command was meant, as far as that can be known."""
     meant = command_for(word)
     if not meant and (":" in word or re.search(r"-v\d+$", word)):
-        meant = f"td3 train {shlex.quote(word)}"
+        meant = shell_command("train", word)
     near = f": use {meant}." if meant else f".{did_you_mean(word, commands)}"
     return f"{brief(word)} is no command of td3{near} There are: {', '.join(commands)}."
 
@@ -297,7 +325,7 @@ def run_train(chosen: argparse.Namespace) -> int:
 
     folder = Path(chosen.run) if chosen.run else new_folder(config)
     with page_beside(chosen, folder, train(config, folder)) as events:
-        return watch_training(events, folder, quiet=chosen.quiet, as_json=chosen.json)
+        return watch_training(events, folder, None, quiet=chosen.quiet, as_json=chosen.json)
 
 
 def run_resume(chosen: argparse.Namespace) -> int:
@@ -310,7 +338,7 @@ def run_resume(chosen: argparse.Namespace) -> int:
     engine = None if chosen.engine is None else checked("engine", chosen.engine)
     events = resume(chosen.run, steps, chosen.env, chosen.trust, engine, chosen.film, chosen.without_memory)
     with page_beside(chosen, Path(chosen.run), events) as followed:
-        return watch_training(followed, Path(chosen.run), quiet=chosen.quiet, as_json=chosen.json)
+        return watch_training(followed, Path(chosen.run), chosen.env, quiet=chosen.quiet, as_json=chosen.json)
 
 
 @contextlib.contextmanager
@@ -326,7 +354,7 @@ def page_beside(chosen: argparse.Namespace, folder: Path, events: "Iterator[Even
     with beside(folder) as address:
         say(f"Watch it at {address}")
         yield events
-    say(f"The page ended with the run; look again with: td3 watch {shlex.quote(str(folder))}")
+    say(f"The page ended with the run; look again with: {shell_command('watch', folder)}")
 
 
 def run_verify(chosen: argparse.Namespace) -> int:
@@ -387,7 +415,7 @@ def run_check(chosen: argparse.Namespace) -> int:
     if chosen.json:
         answer(found)
     else:
-        say("\n".join(lines_of(found)))
+        say(*lines_of(found))
     return 0
 
 
@@ -457,7 +485,7 @@ def run_bench(chosen: argparse.Namespace) -> int:
     if chosen.json:
         answer(result)
     else:
-        say(tables(result))
+        say(*tables(result).splitlines())
     return 0
 
 
@@ -478,7 +506,11 @@ def among(name: str, text: str | None, allowed: Iterable[str]) -> list[str]:
 def needs(module: str, extra: str) -> None:
     """An optional library is there, or one sentence tells how to get it."""
     if importlib.util.find_spec(module) is None:
-        raise ConfigError(f"This needs {module}, which is not installed: pip install 'td3[{extra}]'.")
+        checkout = Path(__file__).parents[2]
+        what, flags = f"td3[{extra}]", ""
+        if (checkout / "pyproject.toml").is_file():
+            what, flags = f"{'.' if checkout.samefile(os.curdir) else checkout}[{extra}]", "-e "
+        raise ConfigError(f"This needs {module}, which is not installed: pip install {flags}{shell_word(what)}")
 
 
 def whole_number(name: str, text: str, at_least: int, at_most: int | None = None) -> int:

@@ -1,7 +1,6 @@
 """Two ways to show a run's events in a terminal: a live panel, and plain lines where nobody is looking."""
 
 import itertools
-import sys
 import time
 from collections import deque
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from td3.config import Config, env_name
 from td3.types import EpisodeEnded, Evaluated, Event, Measured, Noted, Resumed, SaveFailed, Started
+from td3.views.speaking import console, rich_text, say
 from td3.wording import counted
 
 if TYPE_CHECKING:
@@ -42,9 +42,9 @@ class PlainView:
             return
         if isinstance(event, Started):
             self.config = event.config
-            self._lines(beginning(event, self.folder))
+            say(*beginning(event, self.folder))
         elif isinstance(event, Resumed | SaveFailed | Noted):
-            self._lines(noteworthy(event))
+            say(*noteworthy(event))
         elif isinstance(event, Evaluated):
             self._line(event.step, f"return {event.evaluation.mean:9.1f} ± {event.evaluation.std:.1f}")
         elif isinstance(event, Measured) and not self.config.eval_every:
@@ -53,22 +53,16 @@ class PlainView:
                 self._tenth = tenth
                 self._line(event.step, f"{event.metrics['time/steps_per_second']:,.0f} steps/s")
 
-    @staticmethod
-    def _lines(lines: list[str]) -> None:
-        for line in lines:
-            print(line, file=sys.stderr, flush=True)
-
     def _line(self, step: int, text: str) -> None:
         width = len(f"{self.config.steps:,}")
         elapsed = clock(time.monotonic() - self._began)
-        print(f"step {step:>{width},}  {text}  ({elapsed})", file=sys.stderr, flush=True)
+        say(f"step {step:>{width},}  {text}  ({elapsed})")
 
 
 class LiveView:
     """Progress, time left, returns, losses, values and speed, redrawn four times a second."""
 
     def __init__(self, folder: Path) -> None:
-        from rich.console import Console
         from rich.live import Live
 
         self.config, self.folder = Config(), folder
@@ -78,9 +72,7 @@ class LiveView:
         self.episodes = 0
         self.evaluations: list[float] = []
         self._began = time.monotonic()
-        self._live = Live(
-            console=Console(stderr=True), get_renderable=self._panel, refresh_per_second=4, transient=False
-        )
+        self._live = Live(console=console(), get_renderable=self._panel, refresh_per_second=4, transient=False)
 
     def __enter__(self) -> Self:
         self._live.__enter__()
@@ -108,11 +100,10 @@ class LiveView:
 
     def _lines(self, lines: list[str]) -> None:
         for line in lines:
-            self._live.console.print(line, highlight=False, markup=False, soft_wrap=True)
+            self._live.console.print(rich_text(line), soft_wrap=True)
 
     def _panel(self) -> "RenderableType":
         from rich.console import Group
-        from rich.markup import escape
         from rich.panel import Panel
         from rich.progress_bar import ProgressBar
         from rich.table import Table
@@ -120,13 +111,14 @@ class LiveView:
         goal = self.config.steps
         table = Table.grid(padding=(0, 3), expand=False)
         for row in self._rows():
-            table.add_row(*(f"[dim]{name}[/] {value}" for name, value in row))
+            table.add_row(*(rich_text(name, "dim").append(f" {value}", "not dim") for name, value in row))
         bar = Table.grid(expand=True)  # a bar alone would not end its line
         bar.add_row(ProgressBar(total=goal, completed=min(self.step, goal)))
         parts: list[Any] = [bar, table]
         if len(self.evaluations) > 1:
-            parts.append(f"[dim]evaluations[/] {sparkline(self.evaluations, 60)}")
-        title = f"{escape(env_name(self.config.env))} · seed {self.config.seed} · {self._phase()}"
+            curve = sparkline(self.evaluations, 60)
+            parts.append(rich_text("evaluations", "dim").append(f" {curve}", "not dim"))
+        title = rich_text(f"{env_name(self.config.env)} · seed {self.config.seed} · {self._phase()}")
         return Panel(Group(*parts), title=title, title_align="left", border_style="cyan")
 
     def _phase(self) -> str:
