@@ -169,16 +169,16 @@ def no_flag(name: str, command: str, commands: dict[str, Parser]) -> str:
         return known
 
     setting = name.strip("-").replace("-", "_")
-    itself = f"use {shown(setting)}"
-    if missing:
+    advice = f"use {shown(setting)}"
+    if missing:  # no setting of this command by its own name: perhaps by another library's
         missing.clear()
-        itself = instead_of(setting, shown)
+        advice = instead_of(setting, shown)
     homes = having(name, commands)
-    if homes and (missing or not itself):
+    if homes and (missing or not advice):
         kept = "; a run keeps the settings it began with" if command == "resume" and setting in SETTINGS else ""
         return f"{name} is no flag of td3 {command}, but of {' and '.join(homes)}{kept}."
-    if itself:
-        return f"{name} is no flag of td3 {command}{'; with td3 train, ' if missing else ': '}{itself}."
+    if advice:
+        return f"{name} is no flag of td3 {command}{'; with td3 train, ' if missing else ': '}{advice}."
     return f"{name} is no flag of td3 {command}.{did_you_mean(name, own)}"
 
 
