@@ -12,6 +12,7 @@ from gymnasium.vector import VectorEnv
 
 from td3.config import env_name
 from td3.environments.images import View
+from td3.environments.mujoco_warnings import handle_mujoco_warnings
 from td3.environments.vector import VectorWorlds
 from td3.environments.workers import WorkerWorlds
 from td3.environments.worlds import LocalWorlds, Worlds, told
@@ -174,6 +175,7 @@ def maker(env: str | Callable[..., Any]) -> Callable[[], Any]:
 
 
 def made(name: str, make: Callable[[], Any]) -> Made:
+    handle_mujoco_warnings()
     try:
         env = make()
     except TD3Error:
