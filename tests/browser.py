@@ -35,7 +35,7 @@ def serving(folder):
             yield json.loads(process.stdout.readline())["address"]
         finally:
             process.stdin.close()
-            process.wait(10)
+            process.wait()
 
 
 @contextlib.contextmanager
@@ -47,6 +47,7 @@ def chromium(**context):
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         try:
             page = browser.new_context(**context).new_page()
+            page.set_default_timeout(120_000)  # milliseconds: a busy machine is slow
             page.requested, page.complaints = [], []
             page.on("request", lambda request: page.requested.append(request.url))
             page.on(

@@ -32,8 +32,8 @@ class VectorWorlds:
         self._asynchronous = isinstance(envs.unwrapped, AsyncVectorEnv)
         if self._asynchronous:  # its own waiting has no end, and wrappers around it offer no way to ask for one
             inner: Any = envs.unwrapped
-            inner.step_wait = _waiting(inner.step_wait, timeout)
-            inner.reset_wait = _waiting(inner.reset_wait, timeout)
+            inner.step_wait = self._waiting(inner.step_wait)
+            inner.reset_wait = self._waiting(inner.reset_wait)
 
     def reset(self, seeds: Sequence[int]) -> Rows:
         self._only_reset[:] = False
@@ -72,6 +72,9 @@ class VectorWorlds:
     ) -> tuple[Rows, list[str]]:
         why = "cannot be brought back: it is part of a ready-made vector environment."
         return self.reset(seeds), [f"Environment {row} {why}" for row in range(self.num_envs)]
+
+    def _waiting(self, wait: Callable[[float], Any]) -> Callable[..., Any]:
+        return lambda timeout=None: wait(self.timeout if timeout is None else timeout)
 
     def _reset(self, **how: Any) -> Any:
         answer: Any = self.envs.reset(**how)
@@ -178,10 +181,6 @@ def autoreset_mode(name: str, envs: VectorEnv[Any, Any, Any]) -> AutoresetMode:
             f"The vector environment {name} must say in metadata['autoreset_mode'] how it resets "
             f"({known}); it says {told_mode!r}."
         ) from None
-
-
-def _waiting(wait: Callable[[float], Any], most: float) -> Callable[..., Any]:
-    return lambda timeout=None: wait(most if timeout is None else timeout)
 
 
 def _pick(batch: Any, row: Any) -> Any:
