@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -277,8 +276,8 @@ def test_links_pipes_and_paths_that_leave_the_run_are_not_followed(whole, tmp_pa
 
 
 def test_a_few_random_kills_from_outside_change_nothing(tmp_path):
-    kills = survival.kill_and_resume(tmp_path, kills=4, seed=1)
-    assert kills["killed"] == 4 and kills["inside a save"] >= 1 and kills["finished"] >= 1
+    kills = survival.kill_and_resume(tmp_path, kills=2, seed=1, steps=2_000)
+    assert kills["killed"] == 2 and kills["inside a save"] >= 1 and kills["finished"] >= 1
     assert kills["different"] == 0 and kills["not resumable"] == 0
 
 
@@ -298,15 +297,14 @@ def test_twice_ctrl_c_leaves_at_once(tmp_path):
     for line in process.stderr:
         if line.startswith("Memory"):
             break
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "r" / "checkpoints").is_dir() and time.monotonic() < deadline:
+    while not (tmp_path / "r" / "checkpoints").is_dir():
         os.sched_yield()
     process.send_signal(signal.SIGINT)
     for line in process.stderr:
         if "once more" in line:
             process.send_signal(signal.SIGINT)
             break
-    assert process.wait(timeout=60) == 130
+    assert process.wait() == 130
     process.stderr.close()
 
 

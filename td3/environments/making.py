@@ -16,6 +16,7 @@ from gymnasium.vector import VectorEnv
 from td3.config import env_name, has_no_name, nameless
 from td3.environments.faults import STOPPED, close_quietly, message_of, refusing, shown, told
 from td3.environments.images import View
+from td3.environments.mujoco_warnings import handle_mujoco_warnings
 from td3.environments.vector import VectorWorlds
 from td3.environments.workers import WorkerWorlds
 from td3.environments.worlds import LocalWorlds, Worlds
@@ -193,6 +194,7 @@ def maker(env: str | Callable[..., Any], env_args: Mapping[str, Any] = NONE) -> 
 
 
 def made(name: str, make: Callable[[], Any]) -> Made:
+    handle_mujoco_warnings()
     try:
         with plain_children():
             env = make()

@@ -40,8 +40,8 @@ class VectorWorlds:
         self._asynchronous = isinstance(envs.unwrapped, AsyncVectorEnv)
         if self._asynchronous:  # its own waiting has no end, and wrappers around it offer no way to ask for one
             inner: Any = envs.unwrapped
-            inner.step_wait = _waiting(inner.step_wait, timeout)
-            inner.reset_wait = _waiting(inner.reset_wait, timeout)
+            inner.step_wait = self._waiting(inner.step_wait)
+            inner.reset_wait = self._waiting(inner.reset_wait)
 
     @property
     def steps(self) -> list[int]:
@@ -92,6 +92,9 @@ class VectorWorlds:
     ) -> tuple[Rows, list[str]]:
         why = "cannot be brought back: it is part of a ready-made vector environment."
         return self.reset(seeds, steps), [f"Environment {row} {why}" for row in range(self.num_envs)]
+
+    def _waiting(self, wait: Callable[[float], Any]) -> Callable[..., Any]:
+        return lambda timeout=None: wait(self.timeout if timeout is None else timeout)
 
     def _reset(self, **how: Any) -> Any:
         answer: Any = self.envs.reset(**how)
@@ -201,10 +204,6 @@ def autoreset_mode(name: str, envs: VectorEnv[Any, Any, Any]) -> AutoresetMode:
             f"The vector environment {name} must say in metadata['autoreset_mode'] how it resets "
             f"({known}); it says {shown(mode)}."
         ) from None
-
-
-def _waiting(wait: Callable[[float], Any], most: float) -> Callable[..., Any]:
-    return lambda timeout=None: wait(most if timeout is None else timeout)
 
 
 def _pick(batch: Any, row: Any) -> Any:

@@ -1,6 +1,7 @@
 """The run folder as a whole: made once, opened by one writer at a time, read by anybody."""
 
 import contextlib
+import functools
 import os
 import platform
 import shutil
@@ -170,6 +171,7 @@ def verify(path: str | Path) -> dict[str, str]:
     return dict(sorted(results.items(), key=lambda item: int(item[0].split("-")[0])))
 
 
+@functools.cache  # the texts that name them are long
 def versions() -> dict[str, Any]:
     """What a result depends on besides the config; MuJoCo's physics changes between releases."""
     packages = ("torch", "numpy", "gymnasium", "mujoco", "safetensors")

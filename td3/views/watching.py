@@ -87,6 +87,9 @@ def serve(folder: Path, host: str, token: str | None, door: socket.socket, *, un
             server.should_exit = True
 
         threading.Thread(target=wait_for_the_end, daemon=True).start()
+    # As uvicorn does for the other signals: an exception in the middle of an answer would end only that answer.
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, server.handle_exit)
     with logged():
         server.run([door])
 
@@ -211,6 +214,8 @@ def listening(host: str, port: int | None) -> Iterator[socket.socket]:
             door = socket.create_server((host, one), family=family, backlog=WAITING)
         except (OSError, OverflowError) as problem:
             reason = getattr(problem, "strerror", None) or str(problem)
+            if isinstance(problem, socket.gaierror):
+                break  # no other port makes the name known
             continue
         with door:
             yield door
