@@ -1,6 +1,5 @@
 """The run folder: plain data, whole checkpoints, nothing executed because a file says so."""
 
-import hashlib
 import json
 import sys
 
@@ -10,6 +9,7 @@ import pytest
 from worlds_for_tests import Counting, with_actions
 
 import td3
+from bench.forging import forge
 from td3.config import Config
 from td3.keeping import RunFolder, read_metrics
 from td3.keeping.checkpoint import find
@@ -113,20 +113,6 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
     with pytest.raises(td3.ConfigError, match="run must be a new or empty folder"):
         make_run(tmp_path / "run")
     assert [one.name for one in (tmp_path / "run").iterdir()] == ["diary.txt"]
-
-
-def forge(run, change):
-    """A stranger's run with hashes that agree: the state of its newest checkpoint changed."""
-    (path,) = [one.path for one in find(run)[0]][-1:]
-    state = json.loads((path / "state.json").read_text())
-    change(state)
-    (path / "state.json").write_text(json.dumps(state))
-    manifest = json.loads((path / "manifest.json").read_text())
-    data = (path / "state.json").read_bytes()
-    manifest["files"]["state.json"] = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-    (path / "manifest.json").write_text(json.dumps(manifest))
-    name = hashlib.sha256((path / "manifest.json").read_bytes()).hexdigest()[:16]
-    return path.rename(path.with_name(f"{path.name.split('-')[0]}-{name}"))
 
 
 EVIL = """

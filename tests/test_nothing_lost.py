@@ -1,7 +1,5 @@
 """Nothing is lost: other people's files, runs that are moved or interrupted, evaluations, a damaged memory."""
 
-import hashlib
-import json
 import os
 import shutil
 import signal
@@ -10,11 +8,11 @@ import sys
 
 import numpy as np
 import pytest
-from test_keeping import forge
 from worlds_for_tests import Drifting
 
 import td3
 from bench import survival
+from bench.forging import forge, newest, seal
 from td3.keeping import RunFolder, disk, read_metrics, verify
 from td3.keeping.checkpoint import find
 from td3.training import Session
@@ -250,6 +248,7 @@ def test_an_exception_whose_save_fails_says_that_too(tmp_path, monkeypatch):
 SCRIPT = """
 import signal, sys, td3
 from bench import survival
+from bench.forging import forge, newest, seal
 events = td3.train(survival.config(), sys.argv[1])
 for event in events:
     if event.step == 55 and isinstance(event, td3.Stepped):
@@ -419,19 +418,13 @@ def test_verify_of_a_living_run_never_reports_what_was_pruned_as_damage(tmp_path
 # ---- strangers' folders ----
 
 
-def test_a_sparse_file_of_tensors_is_not_read_into_memory(run, monkeypatch):
+def test_a_sparse_file_of_tensors_is_not_read_into_memory(run):
     size = 2**28
     for older in find(run)[0][:-1]:
         shutil.rmtree(older.path)
-    path = forge(run, lambda state: None)
-    with (path / "networks.safetensors").open("r+b") as file:
+    with (newest(run) / "networks.safetensors").open("r+b") as file:
         file.truncate(size)
-    manifest = json.loads((path / "manifest.json").read_text())
-    sha = disk.digest(path / "networks.safetensors", size)
-    manifest["files"]["networks.safetensors"] = {"size": size, "sha256": sha}
-    (path / "manifest.json").write_text(json.dumps(manifest))
-    name = hashlib.sha256((path / "manifest.json").read_bytes()).hexdigest()[:16]
-    path.rename(path.with_name(f"{path.name.split('-')[0]}-{name}"))
+    seal(run)
     assert not list(verify(run).values())[-1]  # the hashes agree
     for call in (td3.load, lambda run: list(td3.resume(run, steps=150))):
         with pytest.raises(td3.RunError, match="268,435,456 bytes, more than the"):

@@ -39,6 +39,12 @@ def test_the_watched_folder_may_be_a_run_itself(tmp_path):
     assert list(rows_of(tmp_path / "alone")) == ["alone"]
 
 
+def test_names_that_are_no_unicode_are_shown_all_the_same(tmp_path):
+    run = make_run(tmp_path / os.fsdecode(b"run\xff"), [{"step": 1}])
+    assert list(rows_of(tmp_path)) == ["run?"]
+    assert ask(run, "/api/runs").json()["root"] == "run?"
+
+
 def test_a_folder_that_is_not_there_yet_has_no_runs(tmp_path):
     assert ask(tmp_path / "later", "/api/runs").json() == {"root": "later", "runs": []}
 

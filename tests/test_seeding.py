@@ -4,8 +4,8 @@ import shutil
 
 import numpy as np
 import pytest
-from test_keeping import forge
 
+from bench.forging import forge
 from td3 import TD3, load, seeding
 from td3.views import cli
 

@@ -64,6 +64,47 @@ def test_a_space_survives_the_journey_through_plain_data(name):
     assert (ObservationMap(back).flatten_one(sample) == ObservationMap(space).flatten_one(sample)).all()
 
 
+BOX = {"type": "Box", "shape": [3], "dtype": "float32"}
+NO_SPACES = {
+    "nothing": None,
+    "a list": [],
+    "another kind": {"type": "Text", "shape": [3]},
+    "no shape": {"type": "Box", "dtype": "float32"},
+    "a shape below zero": {**BOX, "shape": [-1]},
+    "half a shape": {**BOX, "shape": [0.5]},
+    "too many dimensions": {**BOX, "shape": 100 * [1]},
+    "objects": {**BOX, "dtype": "O"},
+    "a dtype that is a shape": {**BOX, "dtype": "(100000000,)f4"},
+    "text for bounds": {**BOX, "low": "nan", "high": "inf"},
+    "one bound": {**BOX, "low": 0.0},
+    "bounds of another shape": {**BOX, "low": [0.0, 0.0], "high": [1.0, 1.0]},
+    "bounds the wrong way round": {**BOX, "low": 1.0, "high": 0.0},
+    "a byte below zero": {**BOX, "dtype": "uint8", "low": -1, "high": 255},
+    "no category": {"type": "Discrete", "n": 0, "start": 0},
+    "a start beyond 64 bits": {"type": "Discrete", "n": 2, "start": 2**70},
+    "categories of text": {"type": "MultiDiscrete", "nvec": ["2"], "start": [0]},
+    "a key that is none": {"type": "Dict", "spaces": [[None, BOX]]},
+    "100 million numbers": {**BOX, "shape": [10**8]},
+    "more numbers than 64 bits count": {**BOX, "shape": 3 * [2**40]},
+    "100 million categories": {"type": "Discrete", "n": 10**8, "start": 0},
+    "1,000 parts of 100,000": {"type": "Tuple", "spaces": 1_000 * [{**BOX, "shape": [100_000]}]},
+    "300,000 parts": {"type": "MultiDiscrete", "nvec": 300_000 * [2], "start": 300_000 * [0]},
+}
+
+
+@pytest.mark.parametrize("name", list(NO_SPACES))
+def test_data_that_describes_no_space_or_one_too_large_is_refused(name):
+    with pytest.raises(SpaceError, match="No space is described"):
+        space_from_data(NO_SPACES[name])
+
+
+def test_an_observation_too_large_to_be_read_back_is_refused_before_training():
+    large = Box(0, 255, (2**12, 2**12 + 1), np.uint8)
+    with pytest.raises(SpaceError, match=r"16,781,312 numbers in 1 parts"):
+        ObservationMap(large)
+    assert ObservationMap(Box(0, 255, (2**12, 2**12), np.uint8)).size == 2**24
+
+
 def test_an_action_space_survives_the_journey_through_plain_data():
     space = Box(np.array([-3, 0, 5], np.float32), np.array([7, 0.1, 5], np.float32))
     back = space_from_data(space_to_data(space))

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_keeping import forge
 
 import td3
 from bench import survival
+from bench.forging import newest, seal
 from td3.keeping import RunFolder, disk, verify
 from td3.keeping.checkpoint import find
 from td3.views.cli import main
@@ -228,15 +228,8 @@ def test_hostile_files_with_right_hashes_execute_nothing(whole, tmp_path, name, 
     shutil.copytree(whole, run)
     for older in find(run)[0][:-1]:
         shutil.rmtree(older.path)
-    path = forge(run, lambda state: None)
-    data = hostile_files(canary)[name]
-    (path / file).write_bytes(data)
-    manifest = json.loads((path / "manifest.json").read_text())
-    manifest["files"][file] = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-    (path / "manifest.json").write_text(json.dumps(manifest))
-    path.rename(
-        path.with_name(f"{path.name[:9]}-{hashlib.sha256((path / 'manifest.json').read_bytes()).hexdigest()[:16]}")
-    )
+    (newest(run) / file).write_bytes(hostile_files(canary)[name])
+    seal(run)
     assert main(["resume", str(run), "--quiet"]) in (1, 2)
     if file in ("networks.safetensors", "state.json"):
         assert main(["evaluate", str(run)]) in (1, 2)

@@ -3,8 +3,9 @@
 import math
 from collections.abc import Callable, Iterator
 from operator import itemgetter
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 from gymnasium import spaces
 from gymnasium.spaces import Space
@@ -19,6 +20,11 @@ from td3.wording import counted
 WIDEST_HALF_RANGE = 1e6  # wider is no bound anybody meant: exploring it would be noise and nothing else
 
 
+LARGEST = 2**24  # numbers or bytes of one observation: a memory of larger ones fits nowhere
+SMALLEST = 2**8  # as many numbers does a part count at least: it is an object of its own
+_DTYPES = {np.dtype(code).name: np.dtype(code) for code in "?bhilqBHILQefdg"}
+_Length = Annotated[int, msgspec.Meta(ge=0)]
+_Count = Annotated[int, msgspec.Meta(ge=1)]
 LARGEST_SQUARE = float(np.finfo(np.float32).max) ** 2
 
 
@@ -104,6 +110,11 @@ class ObservationMap:
         self.size = self.layout.size
         if self.size == 0:
             raise SpaceError(f"The observation space {space} is empty: there is nothing to see.")
+        if sum(max(SMALLEST, part.size) for part in self.parts) > LARGEST:
+            raise SpaceError(
+                f"The observation has {self.size:,} numbers in {len(self.parts):,} parts: at most {LARGEST:,} can be "
+                f"read, and a part counts as {SMALLEST} at least."
+            )
 
     def flatten(self, observations: Any, rows: int) -> Rows:
         """A batch as vector environments hand it over: a leading dimension of `rows` in every part."""
@@ -340,25 +351,97 @@ def _bound_to_data(bound: NDArray[Any]) -> Any:
 
 
 def space_from_data(data: Any) -> Space[Any]:
-    """The space that data describes; only these six kinds, only numbers."""
-    kind = data["type"]
-    if kind == "Dict":
-        return spaces.Dict([(key, space_from_data(inner)) for key, inner in data["spaces"]])  # pairs keep their order
-    if kind == "Tuple":
-        return spaces.Tuple([space_from_data(inner) for inner in data["spaces"]])
-    if kind == "Discrete":
-        return spaces.Discrete(int(data["n"]), start=int(data["start"]))
-    if kind == "MultiDiscrete":
-        return spaces.MultiDiscrete(np.array(data["nvec"]), start=np.array(data["start"]))
-    if kind == "MultiBinary":
-        return spaces.MultiBinary(data["shape"])
-    if kind != "Box" or np.dtype(data["dtype"]).kind not in "fiub":
-        raise ValueError(f"{kind!r} is no space of numbers")
-    shape, dtype = tuple(data["shape"]), np.dtype(data["dtype"])
-    if "low" in data:
-        low, high = (np.full(shape, data[side], dtype) for side in ("low", "high"))
+    """Makes the space that data describes: one of these six kinds, of numbers alone, and no larger than can be read."""
+    try:
+        described: Any = msgspec.convert(data, _Described)
+        if described.size() > LARGEST:
+            raise ValueError(f"it has {described.size():,} numbers, and at most {LARGEST:,} can be read")
+        return described.make()  # type: ignore[no-any-return]
+    except (AssertionError, ArithmeticError, KeyError, RecursionError, TypeError, ValueError) as problem:
+        raise SpaceError(f"No space is described: {type(problem).__name__}: {problem}.") from None
+
+
+class _Box(msgspec.Struct, tag="Box"):
+    shape: list[_Length]
+    dtype: str
+    low: Any = None
+    high: Any = None
+
+    def size(self) -> int:
+        return max(SMALLEST, math.prod(self.shape))
+
+    def make(self) -> Any:
+        shape, dtype = tuple(self.shape), _DTYPES[self.dtype]
+        low: Any = -np.inf
+        high: Any = np.inf
+        if self.low is not None:
+            low, high = (_numbers(side, "fiub", shape, dtype) for side in (self.low, self.high))
+        elif dtype.kind != "f":
+            low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
         return spaces.Box(low, high, shape, dtype.type)
-    if dtype.kind == "f":
-        return spaces.Box(-np.inf, np.inf, shape, dtype.type)
-    low_value, high_value = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-    return spaces.Box(low_value, high_value, shape, dtype.type)
+
+
+class _Discrete(msgspec.Struct, tag="Discrete"):
+    n: _Count
+    start: int
+
+    def size(self) -> int:
+        return max(SMALLEST, self.n)
+
+    def make(self) -> Any:
+        return spaces.Discrete(self.n, start=self.start)
+
+
+class _MultiDiscrete(msgspec.Struct, tag="MultiDiscrete"):
+    nvec: Any
+    start: Any
+
+    def size(self) -> int:
+        return int(np.maximum(SMALLEST, _numbers(self.nvec, "i")).sum(dtype=np.float64))
+
+    def make(self) -> Any:
+        return spaces.MultiDiscrete(_numbers(self.nvec, "i"), start=_numbers(self.start, "i"))
+
+
+class _MultiBinary(msgspec.Struct, tag="MultiBinary"):
+    shape: list[_Length]
+
+    def size(self) -> int:
+        return max(SMALLEST, math.prod(self.shape))
+
+    def make(self) -> Any:
+        return spaces.MultiBinary(self.shape)
+
+
+class _Dict(msgspec.Struct, tag="Dict"):
+    spaces: list[tuple[str | int, "_Described"]]  # pairs keep their order
+
+    def size(self) -> int:
+        return sum(inner.size() for _, inner in self.spaces)
+
+    def make(self) -> Any:
+        return spaces.Dict([(key, inner.make()) for key, inner in self.spaces])  # type: ignore[misc]
+
+
+class _Tuple(msgspec.Struct, tag="Tuple"):
+    spaces: list["_Described"]
+
+    def size(self) -> int:
+        return sum(inner.size() for inner in self.spaces)
+
+    def make(self) -> Any:
+        return spaces.Tuple([inner.make() for inner in self.spaces])
+
+
+_Described = _Box | _Discrete | _MultiDiscrete | _MultiBinary | _Dict | _Tuple
+
+
+def _numbers(value: Any, kinds: str, shape: tuple[int, ...] = (), dtype: Any = None) -> NDArray[Any]:
+    """A number or nested lists of them, but no text that looks like one; with a dtype, as that and in this shape."""
+    numbers = np.asarray(value)
+    if numbers.dtype.kind not in kinds:
+        raise ValueError(f"numbers are needed; these are {numbers.dtype}")
+    if dtype is None:
+        return numbers
+    with np.errstate(over="ignore"):  # too large for it is infinite
+        return np.full(shape, value, dtype)

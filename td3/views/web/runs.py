@@ -82,8 +82,7 @@ class Watched:
 
     def __init__(self, root: Path, path: Path) -> None:
         self.root, self.path = root, path
-        self.name = path.relative_to(root).as_posix() if path != root else path.name
-        self.name = self.name.encode(errors="replace").decode()  # a name need not be Unicode
+        self.name = readable(path.relative_to(root).as_posix() if path != root else path.name)
         self.id = hashlib.sha256(os.fsencode(path.relative_to(root))).hexdigest()[:12]
         self.metrics, self.updates, self.film = path / "metrics.jsonl", path / "updates.jsonl", path / "film.webp"
         self._seen: Any = None
@@ -209,6 +208,11 @@ def read_typed(path: Path, kind: Any) -> Any:
 def group_of(config: dict[str, Any]) -> str:
     same = {name: value for name, value in config.items() if name not in ("seed", "steps")}
     return hashlib.sha256(msgspec.json.encode(same, order="sorted")).hexdigest()[:12]
+
+
+def readable(name: str) -> str:
+    """A name on the disk need not be Unicode."""
+    return name.encode(errors="replace").decode()
 
 
 def stamp(path: Path) -> tuple[float, int, int, int]:

@@ -24,6 +24,7 @@ from td3.views.web.explanation import explanation, text
 from td3.views.web.files import open_regular
 from td3.views.web.house import House, Unknown
 from td3.views.web.live import MOST_VIEWERS, PATIENCE, Hub, Viewer
+from td3.views.web.runs import readable
 from td3.views.web.safety import Safety, refuse
 
 PAGES = Path(__file__).parent / "page"
@@ -50,7 +51,7 @@ class Page:
         house = House(root)
         self._hub = Hub(house)
         answers: dict[str, Callable[[Request], Any]] = {
-            "runs": lambda _: {"root": root.name, "runs": house.rows()},
+            "runs": lambda _: {"root": readable(root.name), "runs": house.rows()},
             "run": lambda request: house.detail(id_of(request)),
             "series": lambda request: series(house, request),
             "updates": lambda request: house.updates(id_of(request)).overview(),
