@@ -101,7 +101,7 @@ def draw(tasks: list[str], chosen: argparse.Namespace) -> None:
 
 def frames(config: Config) -> Any:
     """A stack as the agent sees it, its frames side by side."""
-    worlds = make_worlds(config.env, view=View.of(config))
+    worlds = make_worlds(config.env, view=View.of(config), env_args=config.env_args)
     worlds.reset([1])
     for _ in range(4):
         seen = worlds.step(np.full((1, worlds.action.size), 0.6, np.float32)).next_observation

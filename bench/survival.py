@@ -2,10 +2,10 @@
 
     python -m bench.survival --kills 200
 
-Half of the kills are fired when the temporary name of a checkpoint or of a memory segment appears, that is inside a
-save; the others at random moments. After each, the newest checkpoint must be whole and the run must go on by itself;
-when it is finished its networks, optimisers, memory, counters, random streams and metrics must be those of a run
-that nobody touched.
+The kills are shared out over the kinds of runs in `KINDS`. Half of them are fired when the temporary name of a
+checkpoint or of a memory segment appears, that is inside a save; the others at random moments. After each, the newest
+checkpoint must be whole and the run must go on by itself; when it is finished its networks, optimisers, memory,
+counters, random streams and metrics must be those of a run that nobody touched.
 """
 
 import argparse
@@ -23,14 +23,27 @@ from pathlib import Path
 from typing import Any
 
 import td3
+from td3.environments import ActionMap, ObservationMap
+from td3.environments.spaces import space_from_data
 from td3.errors import RunError, TD3Error
 from td3.keeping import RunFolder, read_metrics, verify
 from td3.keeping.checkpoint import Checkpoint
+from td3.replay import make_memory
 
 STEPS = 100
 SMALL = {
     "env": "Pendulum-v1", "warmup_steps": 30, "hidden": (8, 8), "batch_size": 8, "checkpoint_every": 40,
     "eval_every": 90, "eval_episodes": 1, "log_every": 25, "threads": 1, "buffer_size": 100, "film": False,
+}  # fmt: skip
+KINDS: dict[str, dict[str, Any]] = {  # what is killed, each for as long as a few kills need
+    "vectors": {},
+    "four environments in two workers": {"num_envs": 4, "workers": 2, "steps": 8_000},
+    "images": {
+        "preset": "author", "pixels": 8, "grey": True, "frame_stack": 2, "encoder_channels": (4,),
+        "encoder_features": 8, "steps": 1_500, "checkpoint_every": 20,
+    },
+    "n-step returns, normalised": {"n_step": 3, "normalize_observations": True, "num_envs": 2},
+    "torch, after each episode": {"engine": "torch", "update_schedule": "episode", "update_after": 0, "steps": 3_000},
 }  # fmt: skip
 
 
@@ -55,25 +68,24 @@ def networks(run: Path) -> dict[str, Any]:
     return RunFolder.open(run).newest(lambda one: one.arrays("networks"))[1]
 
 
-def fingerprint(run: Path) -> str:
-    """A hash of all that a finished run is, but for the time it took."""
+def fingerprint(run: Path, env: str | None = None) -> str:
+    """A hash of all that a finished run is, but for the time it took; `env` stands for its environment's name."""
     chosen, _, _ = RunFolder.open(run).newest(Checkpoint.check)
     digest = hashlib.sha256()
     state = chosen.state()
     del state["seconds"]
+    state["config"]["env"] = env or state["config"]["env"]
     digest.update(json.dumps(state, sort_keys=True).encode())
     for group in ("networks", "optimizers", "playing"):
         for name, array in sorted(chosen.arrays(group).items()):
             digest.update(name.encode() + array.tobytes())
-    from td3.replay import Memory
-    from td3.types import Layout
-
-    spaces, config = state["spaces"], state["config"]
-    layout = Layout(spaces["observation"]["shape"][0])
-    memory = Memory(config["buffer_size"], layout, spaces["action"]["shape"][0], config["n_step"])
+    settings = td3.Config.from_data({**state["config"], "env": "any"})
+    observation = ObservationMap(space_from_data(state["spaces"]["observation"]), settings.frame_stack)
+    action = ActionMap(space_from_data(state["spaces"]["action"]))
+    memory = make_memory(settings.buffer_size, observation.layout, action.size, settings.n_step, settings.gamma)
     chosen.fill(memory, state)
-    for column in memory.columns.values():
-        digest.update(column[: len(memory)].tobytes())
+    for column in memory.rows(memory.oldest, memory.written).values():
+        digest.update(column.tobytes())
     for row in read_metrics(run / "metrics.jsonl"):
         digest.update(json.dumps({k: v for k, v in row.items() if not k.startswith("time/")}).encode())
     return digest.hexdigest()
@@ -180,10 +192,19 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as place:
-        counts = kill_and_resume(Path(place), chosen.kills, chosen.seed)
-    print(", ".join(f"{what}: {count}" for what, count in counts.items()), f"({time.monotonic() - began:.0f} s)")
-    return 1 if counts["different"] or counts["not resumable"] else 0
+    total: dict[str, int] = {}
+    for number, (kind, settings) in enumerate(KINDS.items()):
+        share = chosen.kills * (number + 1) // len(KINDS) - chosen.kills * number // len(KINDS)
+        with tempfile.TemporaryDirectory() as place:
+            counts = kill_and_resume(Path(place), share, chosen.seed + number, **settings)
+        print(f"{kind}: {said(counts)} ({time.monotonic() - began:.0f} s)", flush=True)
+        total = {what: total.get(what, 0) + count for what, count in counts.items()}
+    print(f"all: {said(total)}")
+    return 1 if total["different"] or total["not resumable"] else 0
+
+
+def said(counts: dict[str, int]) -> str:
+    return ", ".join(f"{what} {count}" for what, count in counts.items())
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import sys
 
-from td3.views.cli import main
+from td3.views.cli import entry
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(entry())

@@ -2,6 +2,7 @@
 
 import weakref
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -9,20 +10,23 @@ import numpy as np
 
 from td3 import seeding
 from td3.collection import Policy
-from td3.config import Config, checked
+from td3.config import SETTINGS, Config, checked
 from td3.environments import ActionMap, ObservationMap, View, make_single, make_worlds
-from td3.environments.spaces import BadValue, describe_layout, space_from_data
+from td3.environments.faults import BadValue
+from td3.environments.spaces import describe_layout, space_from_data
 from td3.errors import ConfigError, RunError
 from td3.evaluation import play_episodes
-from td3.keeping import RunFolder
+from td3.keeping import Checkpoint, RunFolder
 from td3.learner import policy_of
-from td3.learner.encoders import encoder_of
-from td3.learner.networks import Actor
+from td3.learner.encoders import Encoder, encoder_of
+from td3.learner.networks import Actor, Critics
 from td3.learner.reading import Normalizer
-from td3.learner.state import put_policy
-from td3.replay.room import check_room
+from td3.learner.state import bytes_of, put_policy
+from td3.replay.room import available, check_room, human
+from td3.synonyms import instead_of
 from td3.training import Session, config_of, untrusted
 from td3.types import Evaluation, Float32s, Rows
+from td3.wording import brief, counted
 
 
 class Agent:
@@ -53,7 +57,7 @@ class Agent:
         """The Gymnasium environment as this agent sees it: drawn, shrunk and stacked as in training."""
         if not self.trusted:
             raise ConfigError(untrusted(self.config.env))
-        return make_single(self.config.env, View.of(self.config))
+        return make_single(self.config.env, View.of(self.config), self.config.env_args)
 
 
 def load(run: str | Path, checkpoint: str | int = "last", env: Any = None, trust: bool = False) -> Agent:
@@ -62,9 +66,21 @@ def load(run: str | Path, checkpoint: str | int = "last", env: Any = None, trust
     Only data is read: no code that the run names is imported. An environment that lives in Python code
     (`module:Id-v0`, a callable) is needed only to evaluate: pass it as `env`, or say `trust=True`.
     """
-    chosen, (state, tensors), wrong = RunFolder.open(run).newest(
-        lambda one: (one.state(), one.tensors("networks")), str(checkpoint)
-    )
+    read = partial(_policy_in, env=env)
+    chosen, (config, observation, action, parts), wrong = RunFolder.open(run).newest(read, brief(checkpoint, str))
+    actor, encoder, normalizer = parts
+    policy = policy_of(actor.requires_grad_(False), encoder.requires_grad_(False), config, normalizer)
+    agent = Agent(policy, observation, action, config, chosen.step)
+    agent.trusted = trust or env is not None or ":" not in str(config.env)
+    agent.notes = tuple(f"Passed over: {one}" for one in wrong)
+    return agent
+
+
+def _policy_in(
+    chosen: Checkpoint, env: Any
+) -> tuple[Config, ObservationMap, ActionMap, tuple[Actor, Encoder, Normalizer | None]]:
+    """What a checkpoint holds of its agent. What its config does not explain is not read."""
+    state = chosen.state()
     config = config_of(state, env, trust=True)  # nothing is imported here
     try:
         spaces = state["spaces"]
@@ -72,15 +88,22 @@ def load(run: str | Path, checkpoint: str | int = "last", env: Any = None, trust
         action = ActionMap(space_from_data(spaces["action"]))
         encoder = encoder_of(observation.layout, config)
         actor = Actor(encoder.size, action.size, config.hidden)
+        critics = Critics(encoder, action.size, config.hidden)
         normalizer = Normalizer(observation.layout) if config.normalize_observations else None
-    except (KeyError, TypeError, ValueError, AssertionError, ArithmeticError, MemoryError, RuntimeError) as problem:
+    except (LookupError, TypeError, ValueError, AssertionError, ArithmeticError, MemoryError, RuntimeError) as problem:
         raise RunError(f"{chosen.path} describes no agent: {type(problem).__name__}: {problem}.") from problem
-    put_policy(actor, encoder, normalizer, tensors)
-    policy = policy_of(actor.requires_grad_(False), encoder.requires_grad_(False), config, normalizer)
-    agent = Agent(policy, observation, action, config, chosen.step)
-    agent.trusted = trust or env is not None or ":" not in str(config.env)
-    agent.notes = tuple(f"Passed over: {one}" for one in wrong)
-    return agent
+    statistics = normalizer.tensors() if normalizer else {}
+    size = 2 * sum(bytes_of(network.state_dict()) for network in (actor, critics)) + bytes_of(statistics)
+    check_fits(size)
+    put_policy(actor, encoder, normalizer, chosen.tensors("networks", size))
+    return config, observation, action, (actor, encoder, normalizer)
+
+
+def check_fits(size: int) -> None:
+    """Refuses networks that this machine has no room for, before a page of them is touched."""
+    room, whose = available()
+    if room is not None and size > room:
+        raise RunError(f"The run's networks take {human(size)}, and {whose} has room for {human(room)}.")
 
 
 def evaluate(agent: "Agent | TD3", episodes: int = 10, seed: int = 0) -> Evaluation:
@@ -90,13 +113,13 @@ def evaluate(agent: "Agent | TD3", episodes: int = 10, seed: int = 0) -> Evaluat
     if not agent.trusted:
         raise ConfigError(untrusted(env))
     episodes, seed = checked("eval_episodes", episodes), checked("seed", seed)
-    worlds = make_worlds(env, view=View.of(agent.config))
+    worlds = make_worlds(env, view=View.of(agent.config), env_args=agent.config.env_args)
     try:
         now, trained = ((describe_layout(one.observation.layout), one.action.size) for one in (worlds, agent))
         if now != trained:
             raise ConfigError(
-                f"env {env!r} has {now[0]} and {now[1]} actions; "
-                f"the agent was trained with {trained[0]} and {trained[1]}."
+                f"env {env!r} has {now[0]} and {counted(now[1], 'action')}; "
+                f"the agent was trained with {trained[0]} and {counted(trained[1], 'action')}."
             )
         seeds = seeding.environment_seeds(seed, "judging environments", episodes)
         return play_episodes(worlds, agent.policy, seeds, agent.config.gamma)
@@ -110,16 +133,24 @@ class TD3:
     Every setting of `Config` is a keyword; evaluation while learning is off unless `eval_every` is given.
     """
 
-    def __init__(self, env: Any, **settings: Any) -> None:
+    def __init__(self, env: Any = SETTINGS["env"].default, *others: Any, **settings: Any) -> None:
+        if others:  # as in TD3("MlpPolicy", "Pendulum-v1")
+            raise ConfigError(
+                "TD3 takes the environment alone without a name, as in TD3('Pendulum-v1', seed=0), and has one kind of "
+                f"policy; got {', '.join(map(brief, (env, *others)))}."
+            )
         self.config = Config(env=env, **{"eval_every": 0, **settings})
         self._session: Session | None = None
         self._loaded: Agent | None = None  # until it learns on, from this folder
         self._folder: Path | None = None
         self._chance = seeding.generator(self.config.seed, "predicting")
 
-    def learn(self, steps: int) -> Self:
+    def learn(self, steps: int | None = None, **others: Any) -> Self:
         """Trains `steps` further steps; a loaded agent goes on exactly where it was saved."""
-        steps = checked("steps", steps)
+        for name in others:  # as in learn(total_timesteps=20_000)
+            there = instead_of(name) or "settings are given to TD3(...)"
+            raise ConfigError(f"{name} is no argument of learn: {there}.")
+        steps = int(checked("steps", steps))
         session = self._open(steps)
         check_room(session.bytes_each, min(self.config.buffer_size, session.step + steps))
         for _ in session.advance(session.step + steps):

@@ -7,6 +7,7 @@ import numpy as np
 
 from td3 import seeding
 from td3.environments import Worlds
+from td3.environments.worlds import LONGEST_TAPE
 from td3.errors import EnvironmentFailure
 from td3.types import Episode, Float32s, Rows, Tick, Transitions
 
@@ -41,7 +42,7 @@ class Collector:
     def play(self, policy: Policy) -> Played:
         """One action in each environment."""
         if self._torn:
-            self._begin_anew()
+            self.begin_anew()
         action = self._choose(policy)
         self._torn = True
         tick = self.worlds.step(action)
@@ -62,12 +63,18 @@ class Collector:
             rows = Transitions._make(column[tick.valid] for column in rows)
         return Played(rows, self._tally(tick))
 
-    def _begin_anew(self) -> None:
-        """A step was interrupted half way: nobody knows what it did, so every episode is begun again."""
+    def begin_anew(self) -> None:
+        """Begins every episode again: a step was interrupted half way, or what came before is lost."""
         seeds = [int(seed) for seed in self.chance.integers(2**32, size=self.worlds.num_envs)]
-        self.observation = self.worlds.reset(seeds)
+        self.observation = self.worlds.reset(seeds, self.worlds.steps)
         self._returns[:], self._lengths[:] = 0, 0
         self._torn = False
+
+    @property
+    def most_bytes(self) -> int:
+        """What `capture` may take at the most."""
+        row = self.observation[:1].nbytes + self._returns[:1].nbytes + self._lengths[:1].nbytes
+        return self.worlds.num_envs * (row + 4 * LONGEST_TAPE * self.worlds.action.size)
 
     def capture(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Plain data, and arrays: enough to go on playing as if never stopped."""
@@ -78,6 +85,7 @@ class Collector:
             episodes = [unknown] * self.worlds.num_envs
         data = {
             "steps": self.steps,
+            "env_steps": self.worlds.steps,
             "chance": seeding.state_of(self.chance),
             "episodes": [{"start": one.start, "random": one.random} for one in episodes],
         }
@@ -86,17 +94,33 @@ class Collector:
 
     def restore(self, data: dict[str, Any], arrays: dict[str, Any], seeds: list[int]) -> list[str]:
         """Goes on where `capture` was; tells which episodes could not be brought back, and were closed instead."""
+        self._check(arrays)
         episodes = [
             Episode(one["start"], one["random"], arrays[f"actions.{place}"])
             for place, one in enumerate(data["episodes"])
         ]
-        self.observation, failures = self.worlds.restore(episodes, arrays["observation"], seeds)
+        n = self.worlds.num_envs
+        steps = [int(one) for one in data.get("env_steps", [data["steps"] // n] * n)]  # older checkpoints have none
+        if len(steps) != n:
+            raise ValueError(f"env_steps has {len(steps)} numbers, not {n}")
+        self.observation, failures = self.worlds.restore(episodes, arrays["observation"], seeds, steps)
         lost = np.array([bool(why) for why in failures])
         self._returns = np.where(lost, 0, arrays["returns"])
         self._lengths = np.where(lost, 0, arrays["lengths"])
         self.steps = int(data["steps"])
         seeding.put_state(self.chance, data["chance"])
         return [why for why in failures if why]
+
+    def _check(self, arrays: dict[str, Any]) -> None:
+        """Raises ValueError for an array that `capture` would not have made."""
+        tape = np.empty((0, self.worlds.action.size), np.float32)
+        expected = {"observation": self.observation, "returns": self._returns, "lengths": self._lengths}
+        for name, array in arrays.items():
+            like = expected.get(name, tape)
+            if array.dtype != like.dtype or array.shape[1:] != like.shape[1:]:
+                raise ValueError(f"{name} is {array.dtype} {array.shape}, not {like.dtype} {like.shape}")
+            if name in expected and len(array) != len(like):
+                raise ValueError(f"{name} has {len(array)} rows, not {len(like)}")
 
     def _choose(self, policy: Policy) -> Float32s:
         shape = (self.worlds.num_envs, self.worlds.action.size)

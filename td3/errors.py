@@ -1,8 +1,5 @@
 """What can go wrong in a user's hands, each kind one class; every message is one clear sentence."""
 
-import difflib
-from collections.abc import Iterable
-
 
 class TD3Error(Exception):
     """The parent of every error this package raises on purpose."""
@@ -28,7 +25,8 @@ class TrainingDiverged(TD3Error, ArithmeticError):
     """Numbers stopped being numbers inside the networks."""
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """' Did you mean …?' for a near miss, else nothing."""
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f" Did you mean {near[0]}?" if near else ""
+class Interrupted(BaseException):
+    """The user's second signal: leave at once."""
+
+    def __init__(self, signal: int) -> None:
+        self.signal = signal

@@ -1,32 +1,44 @@
 """Films an evaluated episode now and then, for whoever watches; whatever cannot be drawn is simply not there.
 
-It is played once more, from the same start and without noise, in an environment that is used for nothing else.
+It is played once more in a process of its own (`td3.film_worker`), while training goes on: no graphics driver can take
+the run with it, and no bit of the run depends on whether there is a film.
 """
 
 import contextlib
-import io
+import math
 import os
+import pickle
 import random
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import numpy as np
 import torch
 
 from td3.collection import Policy
-from td3.environments import View, make_drawable
-from td3.environments.worlds import LocalWorlds
+from td3.config import env_name
+from td3.environments import View, maker_to_draw
+from td3.environments.making import NONE
+from td3.environments.workers import environment_for_children, how_it_ended, is_tied
+from td3.film_worker import NO_FILM, SIZE, Job
 from td3.recording import Allowance, Clock
 
-SIZE = 240  # pixels, the longer side
-FRAMES = 200
-SECONDS = 3.0  # of drawing, at most; what was drawn until then is the film
-EXPECTED = 1.0  # seconds a film may cost: the first waits until that is little, or for the end
-SLOWEST, FASTEST = 50, 20  # milliseconds from frame to frame: no jerks, and no faster than browsers play
-QUALITY, EFFORT = 60, 0  # of the compression: small enough, and quick
+EXPECTED = 3.0  # seconds of a processor that a film may cost: the first waits until that is little, or for the end
+MEANWHILE = 600.0  # seconds a film may take while training goes on, for it has to wait for what training leaves
+AT_THE_END = 60.0  # and when training waits for it
+LOWEST = 19  # priority, as `nice` counts
+ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "LP_NUM_THREADS"), "1"
+)  # the last is of Mesa, which draws where there is no graphics card
 
 
 class Film:
@@ -37,96 +49,97 @@ class Film:
         path: Path,
         env: Any,
         judges: Sequence[Any],
-        players: Sequence[Any],
         clock: Clock = time.perf_counter,
         view: View | None = None,
+        env_args: Mapping[str, Any] = NONE,
+        at_the_end: float = AT_THE_END,
     ) -> None:
-        """`judges` are the environments that evaluate, `players` those that train: no film is made in them."""
-        self._path, self._env, self._others, self._view = path, env, [*judges, *players], view or View()
-        self.allowance = Allowance(clock, EXPECTED)
+        """`judges` are the environments that evaluate; they tell whether such a one can draw itself."""
+        self._path, self._env, self._env_args, self._view = path, env, env_args, view or View()
+        self._at_the_end = at_the_end
         self._possible = any("rgb_array" in render_modes(one) for one in judges)
+        self._child: subprocess.Popen[bytes] | None = None
+        self._until = 0.0  # when it has to be done, as `time.monotonic` counts
+        self.allowance = Allowance(clock, EXPECTED)
+        self.problem: str | None = None  # a sentence for the user, once
 
-    def offer(self, policy: Policy, seed: int, length: int, last: bool) -> None:
+    def offer(self, policy: Callable[[], Policy], seed: int, length: int, last: bool) -> None:
         """An episode that was evaluated just now, and how long it was; filmed if it is time, and always at the end."""
-        if not self._possible or not (last or self.allowance.due()):
+        if last:
+            self.close()  # of an older film: this one is wanted
+        self._look()
+        if not self._possible or self._child or not (last or self.allowance.due()):
             return
         clock = self.allowance.clock
         began = clock()
+        seconds = self._at_the_end if last else MEANWHILE
         try:
-            # Made anew each time: between two films nothing is left, no window and no graphics driver's threads.
-            with undisturbed(), contextlib.closing(make_drawable(self._env, self._others, SIZE, self._view)) as worlds:
-                frames = self._drawn(worlds, policy, seed, length)
-                rate = (worlds.envs[0].metadata.get("render_fps") or 30) / self._view.action_repeat
-                self._write(compressed(frames, rate, length))
-        except (Exception, SystemExit):  # an environment, a driver or the disk: none is worth a run
+            with undisturbed():
+                make = maker_to_draw(self._env, SIZE, self._view, self._env_args)
+                job = Job(self._path, env_name(self._env), make, self._view, policy(), seed, length)
+                self._child = started(job, seconds, 0 if last else LOWEST)
+        except (Exception, SystemExit):  # it cannot be sent, or there is no room for another process
             self._possible = False
+        self._until = time.monotonic() + seconds
         self.allowance.spent(clock() - began)
+        if last and self._child:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._child.wait(seconds)
+            self._look()
 
-    def _drawn(self, worlds: LocalWorlds, policy: Policy, seed: int, length: int) -> list[Any]:
-        frames: list[Any] = []
-        observation, began = worlds.reset([seed]), self.allowance.clock()
-        for step in range(length):
-            if step % apart(length) == 0:
-                frames.append(picture(worlds.envs[0].render()))
-            tick = worlds.step(policy(observation))
-            observation = tick.observation
-            if tick.terminated[0] or tick.truncated[0] or self.allowance.clock() - began > SECONDS:
-                break
-        return frames
+    def _look(self) -> None:
+        """Whether the film is ready, or will never be."""
+        if self._child is None:
+            return
+        before = seconds_of_children()
+        code = self._child.poll()
+        if code is None and time.monotonic() < self._until:
+            return
+        self.close()
+        self.allowance.spent(seconds_of_children() - before)
+        self._possible = code == 0
+        if code not in (0, NO_FILM):
+            how = "did not end in time" if code is None else how_it_ended(code)
+            self.problem = f"The process that draws films {how}: there will be no more films of this run."
 
-    def _write(self, data: bytes) -> None:
-        """Beside its place and then renamed: whoever reads it sees a whole film, this one or the one before."""
-        beside = self._path.with_name(f".{self._path.name}")
-        beside.unlink(missing_ok=True)  # of a run that was killed just here
-        file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
-        try:
-            with os.fdopen(file, "wb") as opened:
-                opened.write(data)
-            beside.replace(self._path)
-        except BaseException:
-            beside.unlink(missing_ok=True)
-            raise
+    def close(self) -> None:
+        """Ends a film under way, and whatever it has started."""
+        if self._child is not None:
+            if self._child.poll() is None:
+                with contextlib.suppress(OSError):
+                    os.killpg(self._child.pid, signal.SIGKILL)
+                with contextlib.suppress(subprocess.TimeoutExpired):  # a driver may hang even the kernel
+                    self._child.wait(5)
+            self._child = None
+
+
+def started(job: Job, seconds: float, priority: int) -> "subprocess.Popen[bytes]":
+    """The child that films it. The job goes through a file: a pipe would make us wait until it is read."""
+    words = (os.getpid(), int(is_tied()), math.ceil(seconds) + 5, priority)  # we are the first to notice
+    with tempfile.TemporaryFile() as file:
+        pickle.dump(sys.path, file)
+        cloudpickle.dump(job, file)
+        file.seek(0)
+        return subprocess.Popen(
+            [sys.executable, "-m", "td3.film_worker", *map(str, words)],
+            stdin=file,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**environment_for_children(), **ONE_THREAD},
+            # Not a session of its own: the kernel would grant it the same share as ours, whatever its priority.
+            process_group=0,
+        )
+
+
+def seconds_of_children() -> float:
+    """Processor time of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def render_modes(env: Any) -> Any:
     metadata = getattr(env, "metadata", None)
     return (metadata.get("render_modes") if isinstance(metadata, dict) else None) or ()
-
-
-def compressed(frames: list[Any], rate: float, length: int) -> bytes:
-    """As an animation, at the environment's own pace or, where that would crawl, faster."""
-    milliseconds = round(min(max(1000 * apart(length) / rate, FASTEST), SLOWEST))
-    memory = io.BytesIO()
-    first, *others = frames
-    first.save(
-        memory,
-        "WEBP",
-        save_all=True,
-        append_images=others,
-        duration=milliseconds,
-        loop=0,
-        quality=QUALITY,
-        method=EFFORT,
-    )
-    return memory.getvalue()
-
-
-def apart(length: int) -> int:
-    """From one frame to the next, in steps: a long episode is not drawn at every one."""
-    return max(1, -(-length // FRAMES))
-
-
-def picture(frame: Any) -> Any:
-    """What an environment drew, no larger than needed; the small is enlarged, each pixel to a square, to stay crisp."""
-    from PIL import Image
-
-    pixels = np.asarray(frame)
-    if pixels.dtype != np.uint8 or pixels.ndim != 3:
-        raise ValueError(f"a frame must be an array of bytes (height, width, 3), not {pixels.dtype} {pixels.shape}")
-    image = Image.fromarray(pixels).convert("RGB")
-    image.thumbnail((SIZE, SIZE))
-    times = SIZE // max(image.size)
-    return image if times == 1 else image.resize((times * image.width, times * image.height), Image.Resampling.NEAREST)
 
 
 @contextlib.contextmanager

@@ -28,9 +28,12 @@ class Means:
             self._fold()
 
     def take(self) -> dict[str, float]:
-        """The means, nothing where there were no updates; then from the beginning."""
+        """The means, nothing where there were no updates; then from the beginning.
+
+        In an order of their own: a row has the same bytes however often it was captured on its way.
+        """
         self._fold()
-        means = {name: total / self._counts[name] for name, total in self._sums.items()}
+        means = {name: self._sums[name] / self._counts[name] for name in self.NAMES if name in self._sums}
         self._sums, self._counts = {}, {}
         return means
 

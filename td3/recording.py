@@ -145,12 +145,12 @@ class Recorder:
 
 
 def opened(path: Path) -> int | None:
-    """A regular file to write to; None where there is none to be had. Links, pipes and devices are left alone."""
+    """A regular file to write to; None where there is none to be had. Links of any kind, pipes and devices are left."""
     with contextlib.suppress(OSError):
         if path.is_symlink() or (path.exists() and not path.is_file()):
             return None
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
-        if stat.S_ISREG(os.fstat(file).st_mode):
+        if stat.S_ISREG(os.fstat(file).st_mode) and os.fstat(file).st_nlink == 1:
             return file
         os.close(file)
     return None

@@ -49,10 +49,13 @@ def state_of(generator: np.random.Generator) -> dict[str, Any]:
 
 
 def put_state(generator: np.random.Generator, data: dict[str, Any]) -> None:
-    """Puts a stream where `state_of` found it."""
-    generator.bit_generator.state = {
-        "bit_generator": "PCG64",
-        "state": {"state": int(data["state"], 16), "inc": int(data["inc"], 16)},
-        "has_uint32": int(data["has_uint32"]),
-        "uinteger": int(data["uinteger"]),
-    }
+    """Puts a stream where `state_of` found it; what is no such place is a ValueError."""
+    try:
+        generator.bit_generator.state = {
+            "bit_generator": "PCG64",
+            "state": {"state": int(data["state"], 16), "inc": int(data["inc"], 16)},
+            "has_uint32": int(data["has_uint32"]),
+            "uinteger": int(data["uinteger"]),
+        }
+    except (KeyError, TypeError, ValueError, ArithmeticError) as problem:
+        raise ValueError(f"the state of a random stream cannot be used: {problem}") from problem

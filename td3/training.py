@@ -8,6 +8,7 @@ point, with every transition remembered and its updates done: leaving the loop t
 """
 
 import contextlib
+import copy
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,22 +18,24 @@ from typing import Any
 import numpy as np
 
 from td3 import seeding
-from td3.collection import Collector, Played
-from td3.config import Config, env_name
+from td3.collection import Collector, Played, Policy
+from td3.config import Config, checked, env_name, has_no_name, nameless, unfolded
 from td3.environments import View, Worlds, check_apart, environments_of, make_worlds
 from td3.environments.spaces import all_finite, describe_bounds, describe_layout, oddities, space_to_data
-from td3.errors import ConfigError, EnvironmentFailure, RunError, TrainingDiverged
+from td3.errors import ConfigError, RunError, TrainingDiverged
 from td3.evaluation import play_episodes
 from td3.filming import Film
+from td3.interrupts import Interrupt, deferred
 from td3.keeping import Checkpoint, File, Keeper, Record, RunFolder, Snapshot
 from td3.keeping.folder import versions
-from td3.learner import choose_engine, described, switched
+from td3.learner import choose_engine, described, policy_of, switched
 from td3.learner.making import engine_for, fitting, make_learner, use_threads
-from td3.learner.state import network_tensors, optimizer_tensors, put_networks, put_optimizers
+from td3.learner.state import bytes_of, network_tensors, optimizer_tensors, put_networks, put_optimizers
 from td3.measuring import Means, evaluation_metrics
 from td3.recording import Recorder
 from td3.replay import bytes_per_transition
 from td3.replay.room import check_room, human
+from td3.resuming import Pending, check_modest, newest_whole
 from td3.types import (
     EpisodeEnded,
     Evaluated,
@@ -41,6 +44,7 @@ from td3.types import (
     Finished,
     Float32s,
     Measured,
+    Noted,
     Resumed,
     Rows,
     Saved,
@@ -49,6 +53,7 @@ from td3.types import (
     Stepped,
     Transitions,
 )
+from td3.wording import counted
 
 
 def train(config: Config, run: str | Path | None = None) -> Iterator[Event]:
@@ -61,15 +66,23 @@ def train(config: Config, run: str | Path | None = None) -> Iterator[Event]:
 
 
 def resume(
-    run: str | Path, steps: int | None = None, env: Any = None, trust: bool = False, engine: str | None = None
+    run: str | Path,
+    steps: int | None = None,
+    env: Any = None,
+    trust: bool = False,
+    engine: str | None = None,
+    film: bool | None = None,
+    without_memory: bool = False,
 ) -> Iterator[Event]:
     """Goes on with a run to its goal, or to `steps`, bit for bit as if it had never stopped.
 
     An environment that lives in Python code is imported only if it is passed as `env` or `trust` says so. Another
-    `engine` goes on from the same numbers, but rounds in its own way.
+    `engine` goes on from the same numbers, but rounds in its own way. `film` switches films off or on. `without_memory`
+    goes on where part of the replay memory is damaged, without the damaged rows.
     """
-    changes = {name: value for name, value in (("steps", steps), ("engine", engine)) if value is not None}
-    session = Session.resumed(run, changes, env, trust)
+    asked = {"steps": steps, "engine": engine, "film": film}
+    changes = {name: value for name, value in asked.items() if value is not None}
+    session = Session.resumed(run, changes, env, trust, without_memory)
     try:
         yield from session.advance(session.config.steps)
     finally:
@@ -83,7 +96,9 @@ class Session:
         """`threads` is how many PyTorch used before: its results depend on their number."""
         self.config = config
         view = View.of(config)
-        self.worlds = make_worlds(config.env, config.num_envs, config.workers, config.worker_timeout, view=view)
+        self.worlds = make_worlds(
+            config.env, config.num_envs, config.workers, config.worker_timeout, view=view, env_args=config.env_args
+        )
         self._judge: Worlds | None = None
         self.folder: RunFolder | None = None
         self.record: Record | None = None
@@ -106,16 +121,22 @@ class Session:
                 config.exploration_noise,
             )
             if config.eval_every:
-                self._judge = make_worlds(config.env, role="Evaluation environment", view=view)
+                role = "Evaluation environment"
+                self._judge = make_worlds(config.env, role=role, view=view, env_args=config.env_args)
                 check_apart(env_name(config.env), [*environments_of(self.worlds), *environments_of(self._judge)])
             self.replay_chance = seeding.generator(config.seed, "replay")
             self.smoothing_chance = seeding.generator(config.seed, "smoothing")
             self.due = 0.0  # updates the schedule has asked for so far
+            self.pending: Pending | None = None
+            self._torn = ""  # what is half done at this moment: a save made then is not to the bit
+            self._saved: tuple[int, int, bool] | None = None  # what of this run the newest checkpoint holds
+            self._interrupt: Interrupt | None = None
             self.best: float | None = None
             self.judged: tuple[int, float] | None = None  # the last evaluation: step, mean
             self.seconds = 0.0
             self.means = Means()  # what the next row of metrics is made of
             self.resumed_notes: tuple[str, ...] | None = None
+            self.lost = 0  # rows of the memory that were damaged, and given up
             self._began = time.perf_counter()
             self._measured = (self._began, 0, 0)
             if run is not None:
@@ -126,38 +147,60 @@ class Session:
 
     def keep_in(self, folder: RunFolder, since: Checkpoint | None = None) -> None:
         """From now on this run is kept there, going on from a checkpoint that it has already."""
+        assert folder.root is not None
         self.folder = folder
         self.record = Record(folder.metrics, since.manifest.record.size if since else 0)
-        self.keeper = Keeper(folder.path, self.config.keep_last, self.config.keep_best, self.versions())
+        keep = (self.config.keep_last, self.config.keep_best)
+        self.keeper = Keeper(folder.path, folder.root, *keep, self.versions(), since)
+        self._saved = self._now() if since else None
         if self.config.record_updates:
             self.recorder = Recorder(folder.updates, self.config, since.step if since else 0)
         if self.config.film and self._judge:
-            judges, players = environments_of(self._judge), environments_of(self.worlds)
-            self.film = Film(folder.film, self.config.env, judges, players, view=View.of(self.config))
+            view, env_args = View.of(self.config), self.config.env_args
+            self.film = Film(folder.film, self.config.env, environments_of(self._judge), view=view, env_args=env_args)
         if since is not None:
-            self.keeper.go_on_from(since)
-            if self.record.hash.hexdigest() != since.manifest.record.sha256:
-                damage = f"{folder.metrics.name} is not what was written before step {since.step:,}."
-                self.resumed_notes = (*(self.resumed_notes or ()), damage)
+            self._notice_changes(since)
+
+    def _notice_changes(self, since: Checkpoint) -> None:
+        """Says which files of the run are not what they were when its checkpoint was made."""
+        assert self.record is not None
+        notes = []
+        if self.record.hash.hexdigest() != since.manifest.record.sha256:
+            notes.append(f"metrics.jsonl is not what was written before step {since.step:,}.")
+        for name in since.manifest.run:
+            try:
+                since.check_beside(name)
+            except RunError:
+                notes.append(
+                    f"{name} was changed or removed since the run was begun, which changes nothing: "
+                    "the run goes on with the settings in its checkpoint."
+                )
+        self.resumed_notes = (*(self.resumed_notes or ()), *notes)
 
     @classmethod
-    def resumed(cls, run: str | Path, changes: dict[str, Any], env: Any, trust: bool) -> "Session":
+    def resumed(
+        cls, run: str | Path, changes: dict[str, Any], env: Any, trust: bool, without_memory: bool = False
+    ) -> "Session":
         """The session of a run that was stopped or killed, as it was at its newest whole checkpoint."""
         folder = RunFolder.open(run, to_write=True)
         session, chosen = None, None
         try:
             if (begun := folder.begun()) is not None:  # stopped before its first checkpoint: from the beginning
                 config = config_of({"config": begun}, env, trust)
+                check_modest(config, trust)
                 session = cls(replace(config, **changes))
                 session.resumed_notes = ()
             else:
-                session, chosen = cls.of_newest(folder, changes, env, trust)
+                session, chosen = cls.of_newest(folder, changes, env, trust, without_memory)
             if "steps" in changes and changes["steps"] < session.step:
                 raise ConfigError(
                     f"steps must be at least {session.step:,}, where the run is already; got {changes['steps']:,}."
                 )
             session.keep_in(folder, chosen)
-            if changes:
+            if session.lost:
+                assert session.keeper is not None
+                session.keeper.segments = []  # rows have new numbers, and are written anew
+            if changes or session.lost:
                 session.save(anew=True)  # the new goal or engine is part of the run from now on
         except BaseException:
             if session is not None:
@@ -173,15 +216,16 @@ class Session:
 
     @classmethod
     def of_newest(
-        cls, folder: RunFolder, changes: dict[str, Any], env: Any, trust: bool
+        cls, folder: RunFolder, changes: dict[str, Any], env: Any, trust: bool, without_memory: bool = False
     ) -> tuple["Session", Checkpoint]:
-        chosen, _, wrong = folder.newest(Checkpoint.check)
+        chosen, wrong = newest_whole(folder, without_memory)
         state = chosen.state()
         config = config_of(state, env, trust)
+        check_modest(config, trust)
         torch_before = chosen.manifest.versions.get("engine", "torch") == "torch"
         session = cls(replace(config, **changes), threads=chosen.manifest.threads if torch_before else 0)
         try:
-            notes = session.restore(chosen, state)
+            notes = session.restore(chosen, state, without_memory)
         except BaseException:
             session.close()
             raise
@@ -205,6 +249,8 @@ class Session:
             "due": self.due,
             "best": self.best,
             "judged": self.judged,
+            "pending": self.pending,
+            "torn": self._torn,
             "seconds": self.seconds + time.perf_counter() - self._began,
             "means": self.means.capture(),
         }
@@ -216,32 +262,66 @@ class Session:
         score = self.judged[1] if self.judged and self.judged[0] == self.step else None
         return Snapshot(state, tensors, self.step, self.learner.updates, score, self.threads)
 
-    def restore(self, chosen: Checkpoint, state: dict[str, Any]) -> list[str]:
+    def restore(self, chosen: Checkpoint, state: dict[str, Any], without_memory: bool = False) -> list[str]:
         """Becomes what was captured; random streams last, so that nothing draws from them on the way."""
+        size = bytes_of(network_tensors(self.learner))  # no file may be larger than what it is read for
         try:
-            put_networks(self.learner, chosen.tensors("networks"))
-            put_optimizers(self.learner, chosen.tensors("optimizers"))
-            chosen.fill(self.learner.memory, state)
+            put_networks(self.learner, chosen.tensors("networks", size))
+            put_optimizers(self.learner, chosen.tensors("optimizers", 2 * size))
+            lost = self._fill(chosen, state, without_memory)
             seeds = seeding.environment_seeds(
                 self.config.seed, "environments", self.worlds.num_envs, chosen.step
             )  # for an episode that cannot be brought back
-            notes = self.collector.restore(state["playing"], chosen.arrays("playing"), seeds)
+            playing = chosen.arrays("playing", self.collector.most_bytes)
+            notes = [*lost, *self.collector.restore(state["playing"], playing, seeds)]
+            if lost:
+                self.collector.begin_anew()
             self.learner.updates = int(state["updates"])
             self.due, self.seconds = float(state["due"]), float(state["seconds"])
-            self.best = state["best"]
+            self.best = None if state["best"] is None else float(state["best"])
             self.judged = (int(state["judged"][0]), float(state["judged"][1])) if state["judged"] else None
             self.means.restore(state["means"])
+            self.pending = Pending.of(state.get("pending"))
+            self._check_counters(chosen)
             seeding.put_state(self.replay_chance, state["replay"])
             seeding.put_state(self.smoothing_chance, state["smoothing"])
-        except (KeyError, TypeError, ValueError, IndexError) as problem:
+        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, MemoryError) as problem:
             raise RunError(f"{chosen.path} does not describe a run: {type(problem).__name__}: {problem}.") from problem
         now = self.versions()
+        if state.get("torn"):
+            notes.append(
+                f"The run was interrupted in the middle of {state['torn']}: from there on it is not to the bit."
+            )
         notes += [
             f"{name} was {then}, now it is {now.get(name)}: the same bytes are not to be expected."
             for name, then in chosen.manifest.versions.items()
             if now.get(name) != then
         ]
         return notes
+
+    def _check_counters(self, chosen: Checkpoint) -> None:
+        """Raises ValueError for counters that no run has: a forged one could owe updates for ever."""
+        if (self.step, self.learner.updates) != (chosen.step, chosen.manifest.updates) or self.learner.updates < 0:
+            raise ValueError(f"step {self.step:,} and update {self.learner.updates:,} are not those of its manifest")
+        owed = self.due - self.learner.updates
+        most = self.step * self.config.updates_per_step if self.pending else 1
+        if not owed < most + 1:
+            raise ValueError(f"{owed:g} updates are owed, which no run does at step {self.step:,}")
+
+    def _fill(self, chosen: Checkpoint, state: dict[str, Any], without_memory: bool) -> list[str]:
+        """The memory as it was; or, where that was asked for, as much of it as is whole, and what is lost."""
+        memory = self.learner.memory
+        if not without_memory:
+            chosen.fill(memory, state)
+            return []
+        self.lost, reasons = chosen.fill_what_is_whole(memory)
+        if not reasons:
+            return []
+        return [
+            f"{self.lost:,} remembered rows are damaged and gone; {memory.written:,} are left, every episode is begun "
+            "anew, and from here on the run is not what it would have been.",
+            *reasons,
+        ]
 
     def versions(self) -> dict[str, Any]:
         """What the next bytes depend on."""
@@ -264,27 +344,72 @@ class Session:
         return self.collector.steps
 
     def advance(self, goal: int) -> Iterator[Event]:
-        """Trains until `goal` steps are reached. With n environments the last tick may go up to n − 1 beyond."""
+        """Trains until `goal` steps are reached. With n environments the last tick may go up to n − 1 beyond.
+
+        Whatever ends it early, the run is saved first.
+        """
         self._began = time.perf_counter()
         self._measured = (self._began, self.step, self.learner.updates)
+        with deferred(self.save) as interrupt:
+            self._interrupt = interrupt
+            try:
+                for event in self._events(goal):
+                    if interrupt.asked and isinstance(event, Stepped):
+                        raise KeyboardInterrupt
+                    interrupt.idle = True
+                    yield event
+                    interrupt.idle = False
+                if interrupt.asked:
+                    raise KeyboardInterrupt
+            except BaseException as problem:
+                interrupt.idle = interrupt.asked = False  # a Ctrl-C from here on waits for the save
+                self._save_because_of(problem)
+                raise
+            finally:
+                self._interrupt = None
+
+    def _events(self, goal: int) -> Iterator[Event]:
+        yield Started(self.step, self.config, self._summary(), self._notes(goal))
+        if self.resumed_notes is not None:
+            yield Resumed(self.step, self.resumed_notes)
+        while self.pending or self.step < goal:
+            if self.pending is None:
+                self._play()
+            assert self.pending is not None
+            self._learn()
+            if self.pending.ended or self._due(self.pending.before, goal):
+                yield from list(self._report(self.pending, goal))  # all is done before any of it is told
+            self.pending = None
+            yield Stepped(self.step, self.learner.updates)
+        self.seconds += time.perf_counter() - self._began
+        last = self.judged[1] if self.judged else None
+        yield Finished(self.step, self.learner.updates, self.seconds, self.best, last)
+
+    def _save_because_of(self, problem: BaseException) -> None:
+        """Saves what there is; the exception tells where, or why not."""
+        if isinstance(problem, TrainingDiverged):
+            return  # what was saved before is better than this
         try:
-            yield Started(self.step, self.config, self._summary(), self._notes(goal))
-            if self.resumed_notes is not None:
-                yield Resumed(self.step, self.resumed_notes)
-            while self.step < goal:
-                before = self.step
-                played = self.collector.play(self._policy)
-                self._remember(played.transitions)
-                self._learn(played)
-                if played.ended or self._due(before, goal):
-                    yield from list(self._report(played, before, goal))  # all is done before any of it is told
-                yield Stepped(self.step, self.learner.updates)
-            self.seconds += time.perf_counter() - self._began
-            last = self.judged[1] if self.judged else None
-            yield Finished(self.step, self.learner.updates, self.seconds, self.best, last)
-        except (GeneratorExit, EnvironmentFailure):
-            self.save()  # nothing half done is in the networks: a tick is remembered and learned, or neither
-            raise
+            saved = self.save()
+        except Exception as failure:
+            if isinstance(problem, GeneratorExit):
+                raise
+            problem.save_problem = str(failure)  # type: ignore[attr-defined]
+            problem.add_note(f"The run could not be saved at step {self.step:,}: {failure}")
+        else:
+            if saved is not None:
+                problem.saved = saved  # type: ignore[attr-defined]
+                problem.add_note(f"The run was saved at step {self.step:,}: {saved}")
+
+    def _play(self) -> None:
+        """One tick, remembered; what it owes is pending from then on."""
+        before = self.step
+        played = self.collector.play(self._policy)
+        self._torn = "remembering a step"
+        self._remember(played.transitions)
+        self._schedule(played)
+        self.pending = Pending(before, played.ended)
+        self._torn = ""
 
     def _remember(self, rows: Transitions) -> None:
         if self.learner.normalizer:
@@ -306,14 +431,19 @@ class Session:
             "rate, the rewards or the observations are too large."
         )
 
-    def _learn(self, played: Played) -> None:
-        """As many updates as the schedule owes after this tick."""
+    def _schedule(self, played: Played) -> None:
+        """Counts the updates that are owed after this tick."""
         config = self.config
         if config.update_schedule == "step":
             self.due = (self.step - config.update_after) * config.updates_per_step
         elif self.step > config.update_after:
             self.due += sum(length for _, _, length in played.ended) * config.updates_per_step
+
+    def _learn(self) -> None:
+        """As many updates as are owed."""
+        config = self.config
         while self.learner.updates + 1 <= self.due + 1e-9:
+            self._torn = "an update"
             if self.recorder and self.recorder.due(self.step, self.learner.updates):
                 means = self.recorder.learn(
                     self.learner, self.step, self.replay_chance, self.smoothing_chance, described(self.engine)
@@ -321,6 +451,7 @@ class Session:
             else:
                 means = self.learner.learn(self.replay_chance, self.smoothing_chance)
             self.means.add(means, self.learner.updates % config.policy_delay == 0)
+            self._torn = ""
 
     def _due(self, before: int, goal: int) -> bool:
         """Whether there is anything to report but ended episodes."""
@@ -328,16 +459,19 @@ class Session:
         every = (config.log_every, config.eval_every, config.checkpoint_every)
         return step >= goal or any(crossed(one, before, step) for one in every)
 
-    def _report(self, played: Played, before: int, goal: int) -> Iterator[Event]:
-        config, step = self.config, self.step
-        for env, total, length in played.ended:
-            self._write(step, {"rollout/ep_return": total, "rollout/ep_length": length, "rollout/env": env})
-            yield EpisodeEnded(step, env, total, length)
-        if crossed(config.log_every, before, step) or step >= goal:
-            yield Measured(step, self._measure())
+    def _report(self, pending: Pending, goal: int) -> Iterator[Event]:
+        config, step, before = self.config, self.step, pending.before
+        if not pending.reported:
+            for env, total, length in pending.ended:
+                self._write(step, {"rollout/ep_return": total, "rollout/ep_length": length, "rollout/env": env})
+                yield EpisodeEnded(step, env, total, length)
+            if crossed(config.log_every, before, step) or step >= goal:
+                yield Measured(step, self._measure())
+            self.pending = pending._replace(reported=True)
         evaluated = None
         if self._judge and (crossed(config.eval_every, before, step) or step >= goal):
             yield (evaluated := self._evaluate())
+        self.pending = None
         best_now = self.judged is not None and self.judged == (step, self.best)
         due = crossed(config.checkpoint_every, before, step) or best_now or step >= goal
         if due and self.keeper:
@@ -347,6 +481,9 @@ class Session:
                 yield SaveFailed(step, str(problem))
         if evaluated and due:
             self._film_of(evaluated.evaluation, last=step >= goal)
+        if self.film and self.film.problem:
+            yield Noted(step, self.film.problem)
+            self.film.problem = None
         if self.record and self.record.problem:
             yield SaveFailed(step, self.record.problem)
             self.record.problem = None
@@ -366,7 +503,7 @@ class Session:
 
     def _evaluate(self) -> Evaluated:
         assert self._judge is not None
-        with self._not_counted():
+        with self._not_counted(), self._interruptible():
             evaluation = play_episodes(self._judge, self._policy, self._starts(), self.config.gamma, self.learner.value)
         improved = self.best is None or evaluation.mean > self.best
         self.best = evaluation.mean if improved else self.best
@@ -380,10 +517,17 @@ class Session:
         return seeding.environment_seeds(config.seed, "evaluation environments", config.eval_episodes, self.step)
 
     def _film_of(self, evaluation: Evaluation, last: bool) -> None:
-        """Its first episode once more, and only when all is saved: a graphics driver may take the process with it."""
-        if self.film:
+        """Its first episode once more, in a process of its own; and only when all is saved."""
+        if self.film and self.folder and self.folder.in_place():
             with self._not_counted():
-                self.film.offer(self._policy, self._starts()[0], evaluation.lengths[0], last)
+                self.film.offer(self._policy_to_send, self._starts()[0], evaluation.lengths[0], last)
+
+    def _policy_to_send(self) -> Policy:
+        """The actor for another process, which has no GPU of its own."""
+        actor, encoder = self.learner.actor, self.learner.critics.encoder
+        if self.config.device != "cpu":
+            actor, encoder = copy.deepcopy(actor).cpu(), copy.deepcopy(encoder).cpu()
+        return policy_of(actor, encoder, self.config, self.learner.normalizer)
 
     @contextlib.contextmanager
     def _not_counted(self) -> Iterator[None]:
@@ -393,17 +537,27 @@ class Session:
         then, step, updates = self._measured
         self._measured = (then + time.perf_counter() - paused, step, updates)
 
+    def _interruptible(self) -> contextlib.AbstractContextManager[None]:
+        """Nothing of the run is under way in here: Ctrl-C need not wait."""
+        return self._interrupt.raised_at_once() if self._interrupt else contextlib.nullcontext()
+
+    def _now(self) -> tuple[int, int, bool]:
+        """What a checkpoint made now would hold that another one of the same step might not."""
+        return self.step, self.learner.updates, self.pending is None
+
     def save(self, anew: bool = False) -> Path | None:
-        """A checkpoint of this step, if there is a folder and it has none yet; `anew` even then."""
+        """A checkpoint of this moment, if there is a folder and it has none yet; `anew` even then."""
         if self.keeper is None or self.record is None:
             return None
         record = File(self.record.length, self.record.hash.hexdigest())
-        if not anew and self.keeper.newest is not None and self.keeper.newest.step == self.step:
+        if not anew and self.keeper.newest is not None and self._saved == self._now():
             return self.keeper.newest.path
         snapshot = self.capture()
         if not all(tensor.isfinite().all() for tensor in snapshot.tensors["networks"].values()):
             raise self._diverged()  # what was saved before is better than this
-        return self.keeper.publish(snapshot, self.learner.memory, record).path
+        published = self.keeper.publish(snapshot, self.learner.memory, record)
+        self._saved = self._now()
+        return published.path
 
     def _write(self, step: int, metrics: dict[str, Any]) -> None:
         if self.record:
@@ -422,7 +576,7 @@ class Session:
             "workers": config.workers,
             "bytes_per_transition": self.bytes_each,
             "memory_bytes": self.bytes,
-            "memory": f"{human(self.bytes)} for {min(config.buffer_size, config.steps):,} transitions",
+            "memory": f"{human(self.bytes)} for {counted(min(config.buffer_size, config.steps), 'transition')}",
             "engine": described(self.engine),
             "device": config.device,
             "threads": self.threads,
@@ -439,6 +593,8 @@ class Session:
 
     def leave(self) -> None:
         """The folder is let go; the run itself goes on in memory."""
+        if self.film:
+            self.film.close()
         if self.record:
             self.record.close()
         if self.recorder:
@@ -448,10 +604,10 @@ class Session:
         self.record = self.folder = self.keeper = self.recorder = self.film = None
 
     def close(self) -> None:
+        self.leave()  # first: what is kept is whole and free, whatever an environment does when it is closed
         self.worlds.close()
         if self._judge:
             self._judge.close()
-        self.leave()
 
 
 def crossed(every: int, before: int, now: int) -> bool:
@@ -461,9 +617,16 @@ def crossed(every: int, before: int, now: int) -> bool:
 
 def config_of(state: dict[str, Any], env: Any = None, trust: bool = False) -> Config:
     """The config a checkpoint was made with. What it names is not imported unless the user passes or trusts it."""
+    changes: dict[str, Any] = {}
+    if env is not None:
+        env, own_args = unfolded(checked("env", env))
+        changes = {"env": env, "env_args": own_args}
     try:
-        config = Config.from_data(state["config"] if env is None else {**state["config"], "env": env})
-    except (KeyError, TypeError, ConfigError) as problem:
+        data = state["config"]
+        if changes and not changes["env_args"] and env_name(env) == data.get("env"):  # the run's own
+            changes.pop("env_args")
+        config = Config.from_data(data, **changes)
+    except (KeyError, TypeError, AttributeError, ConfigError) as problem:
         raise RunError(f"The checkpoint's config cannot be used: {problem}") from problem
     if env is None and not trust and ":" in str(config.env):
         raise ConfigError(untrusted(config.env))
@@ -471,6 +634,8 @@ def config_of(state: dict[str, Any], env: Any = None, trust: bool = False) -> Co
 
 
 def untrusted(env: Any) -> str:
+    if has_no_name(env):
+        return nameless(env)
     return (
         f"env {env!r} lives in Python code, which is not imported just because a run names it: "
         "pass the environment (env=…, --env) or say that you trust it (trust=True, --trust)."

@@ -251,6 +251,13 @@ class SaveFailed(NamedTuple):
     reason: str
 
 
+class Noted(NamedTuple):
+    """Something that the user may want to know, and that costs the run nothing."""
+
+    step: int
+    note: str
+
+
 class Resumed(NamedTuple):
     """A run goes on from a checkpoint; the notes tell what could not be brought back to the bit."""
 
@@ -266,4 +273,4 @@ class Finished(NamedTuple):
     last: float | None
 
 
-Event = Started | Resumed | Stepped | EpisodeEnded | Measured | Evaluated | Saved | SaveFailed | Finished
+Event = Started | Resumed | Stepped | EpisodeEnded | Measured | Evaluated | Saved | SaveFailed | Noted | Finished

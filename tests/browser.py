@@ -4,10 +4,15 @@ import contextlib
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
+import threading
 
 import pytest
+import uvicorn
+
+from td3.views.web.server import Page
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
@@ -30,7 +35,7 @@ def serving(folder):
             yield json.loads(process.stdout.readline())["address"]
         finally:
             process.stdin.close()
-            process.wait(10)
+            process.wait()
 
 
 @contextlib.contextmanager
@@ -42,6 +47,7 @@ def chromium(**context):
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         try:
             page = browser.new_context(**context).new_page()
+            page.set_default_timeout(120_000)  # milliseconds: a busy machine is slow
             page.requested, page.complaints = [], []
             page.on("request", lambda request: page.requested.append(request.url))
             page.on(
@@ -53,14 +59,37 @@ def chromium(**context):
             browser.close()
 
 
+class Server:
+    """Serves one folder after another at one address: there the browser keeps the charts' library compiled."""
+
+    def __enter__(self):
+        door = socket.create_server(("127.0.0.1", 0))
+        self.address, self.page = f"http://127.0.0.1:{door.getsockname()[1]}/", None
+
+        async def answer(scope, receive, send):
+            await self.page(scope, receive, send)
+
+        self._server = uvicorn.Server(uvicorn.Config(answer, log_level="error", access_log=False, lifespan="off"))
+        self._thread = threading.Thread(target=self._server.run, args=([door],), daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._server.should_exit = True
+        self._thread.join()
+
+
 @contextlib.contextmanager
 def visiting(page, folder):
-    """The same, seen by this page, which leaves before the server does."""
-    with serving(folder) as address:
-        try:
-            yield address
-        finally:
-            page.goto("about:blank")
+    """The page of this folder, on the server of this browser, which forgets it at the end."""
+    server = page.server
+    server.page = Page(folder)
+    try:
+        yield server.address
+    finally:
+        page.goto(f"{server.address}text?of=code")  # `about:blank` would be another process, without the library
+        page.evaluate("localStorage.clear()")
+        server.page.end()
 
 
 def opened(page, address):

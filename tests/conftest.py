@@ -11,3 +11,11 @@ import torch
 @pytest.fixture(autouse=True)
 def _one_thread():
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _power_stays_on():
+    """No test cuts the power: what is written need not reach the disk, which may be slow or busy with others."""
+    with pytest.MonkeyPatch.context() as change:
+        change.setattr(os, "fsync", lambda file: None)
+        yield

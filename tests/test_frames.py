@@ -4,9 +4,11 @@ Each frame tells which environment showed it, in which episode and at which step
 mixes two episodes, reaches over the write head or leaves something out cannot look right by chance.
 """
 
+import sys
 from dataclasses import replace
 from functools import lru_cache, partial
 
+import cloudpickle
 import gymnasium
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ from td3.replay.links import NONE, Links
 from td3.training import Session
 from td3.types import Layout, Picture, Transitions
 
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that a worker need not import this file, and PyTorch
 LENGTHS = (1, 2, 3, 5, 8)
 GAMMA = 0.9
 EYE = spaces.Box(0, 255, (8, 8), np.uint8)

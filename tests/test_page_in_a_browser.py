@@ -10,11 +10,12 @@ import browser
 import msgspec
 import numpy as np
 import pytest
-from browser import chromium, opened, visiting
+from browser import chromium, opened, serving, visiting
 from folders import append, make_run
 
 from td3.config import Config
 from td3.training import train
+from td3.views.web import house, live
 from td3.views.web.runs import Watched
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -28,7 +29,7 @@ def curve(seed, points, name="eval/mean_return"):
 def trained(tmp_path_factory):
     """A short true run, with its recorded updates."""
     folder = tmp_path_factory.mktemp("runs")
-    settings = {"warmup_steps": 200, "hidden": (16, 16), "batch_size": 32, "eval_every": 200, "eval_episodes": 2}
+    settings = {"warmup_steps": 200, "hidden": (16, 16), "batch_size": 32, "eval_every": 200, "eval_episodes": 1}
     config = Config(env="Pendulum-v1", steps=600, log_every=100, film=False, engine="torch", threads=1, **settings)
     for _ in train(config, folder / "pendulum"):
         pass
@@ -38,8 +39,11 @@ def trained(tmp_path_factory):
 @pytest.fixture(scope="module")
 def page():
     browser.needed()
-    with chromium(viewport={"width": 1280, "height": 850}) as page:
-        yield page
+    with pytest.MonkeyPatch.context() as change, chromium(viewport={"width": 1280, "height": 850}) as page:
+        change.setattr(live, "PERIOD", 0.1)  # seconds: news come sooner than to a user
+        change.setattr(house, "LOOK_AROUND", 0.1)
+        with browser.Server() as page.server:
+            yield page
 
 
 @pytest.fixture(autouse=True)
@@ -198,13 +202,15 @@ def test_the_steps_play_pause_and_go_back(page, trained):
         assert int(page.locator("#step-number").inner_text()) >= 4
 
 
-def test_the_page_follows_the_light_and_the_dark(page, trained):
-    with visiting(page, trained) as address:
+def test_the_page_of_td3_watch_follows_the_light_and_the_dark(page, trained):
+    with serving(trained) as address:  # the command itself, once
         opened(page, address)
+        assert page.locator("tr[data-run]").count() == 1
         page.emulate_media(color_scheme="dark")
         dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
         page.emulate_media(color_scheme="light")
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
+        page.goto("about:blank")  # before the server ends
 
 
 @pytest.mark.parametrize("path", ["", "run?id={id}", "steps?id={id}"])
@@ -420,6 +426,15 @@ def drawn_frames(page, place):
     return found
 
 
+def walked(page, address):
+    """The steps one after the other, each on the page while it is its turn."""
+    opened(page, f"{address}&step=1")
+    for step in range(1, 16):
+        assert page.locator("#step-number").inner_text() == str(step)
+        yield step
+        page.keyboard.press("ArrowRight")
+
+
 FRAMES = {  # by step: which moments are shown, and how they are called
     4: {"observation": "state s", "next_observation": "next state s′"},
     5: {"next_observation": "what it saw: s′"},
@@ -437,8 +452,7 @@ def test_the_steps_show_the_recorded_frames_pixel_by_pixel(page, seeing):
     row = 2
     with visiting(page, seeing) as address:
         id = Watched(seeing, seeing / "seeing").id
-        for step in range(1, 16):
-            opened(page, f"{address}steps?id={id}&update={record['update']}&step={step}&row={row + 1}")
+        for step in walked(page, f"{address}steps?id={id}&update={record['update']}&row={row + 1}"):
             assert page.locator("figure.frames").count() == len(FRAMES.get(step, {}))
             for name, words in FRAMES.get(step, {}).items():
                 found = drawn_frames(page, f"[data-name={name}_frames]")
@@ -462,8 +476,7 @@ def test_the_steps_say_who_reads_the_frames_and_how_the_encoder_moved(page, seei
     with visiting(page, seeing) as address:
         id = Watched(seeing, seeing / "seeing").id
         said, named = {}, {}
-        for step in range(1, 16):
-            opened(page, f"{address}steps?id={id}&update={record['update']}&step={step}")
+        for step in walked(page, f"{address}steps?id={id}&update={record['update']}"):
             said[step] = page.locator("#panel").inner_text()
             named[step] = page.evaluate(
                 """() => Object.fromEntries([...document.querySelectorAll("#step-data [data-name]")].map(
@@ -616,8 +629,10 @@ def test_a_target_uses_its_rows_own_discount_and_tells_how_far_it_looks_ahead(pa
             5: ("r of 14 steps", "0.8687458", "γ¹⁴", "γ¹⁴"),
             6: ("r of 3 steps", "0.970299", "γ³", "0"),
         }
+        opened(page, f"{place}&update={record['update']}&row=1")
         for row, (earned, discount, power, arrives) in expected.items():
-            opened(page, f"{place}&update={record['update']}&row={row}")
+            if row > 1:
+                page.keyboard.press("r")
             terms, labels, formula = target_told(page)
             assert terms == [["1.5000", earned], [discount, power]]
             assert labels == f"r, d× {arrives}"
@@ -636,8 +651,8 @@ def test_frames_are_not_wider_than_a_phone(page, seeing):
         id = Watched(seeing, seeing / "seeing").id
         page.set_viewport_size({"width": 360, "height": 740})
         try:
-            for step in FRAMES:
-                opened(page, f"{address}steps?id={id}&step={step}")
+            for step in walked(page, f"{address}steps?id={id}"):
+                assert page.locator("figure.frames").count() == len(FRAMES.get(step, {}))
                 assert page.evaluate("document.documentElement.scrollWidth") <= 360
         finally:
             page.set_viewport_size({"width": 1280, "height": 850})

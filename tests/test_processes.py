@@ -4,10 +4,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from functools import partial
 from pathlib import Path
 
+import cloudpickle
 import numpy as np
 import pytest
 import test_vector_environments as together
@@ -18,6 +18,8 @@ from td3.environments import make_worlds
 from td3.errors import ConfigError, EnvironmentFailure
 from td3.replay import Memory
 from td3.types import Layout, Transitions
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that a worker need not import this file, and PyTorch
 
 
 @pytest.mark.parametrize("way", list(together.process_ways()))
@@ -37,7 +39,7 @@ SENTENCES = {
     "die": r"Environment 1 \(.*\), step 5: its process was killed by SIGKILL",
     "exit": r"Environment 1 \(.*\), step 5: its process ended with exit code 7",
     "raise": r"Environment 1 \(.*\), step 5: step\(\) raised KeyError: 'no such joint' \(worlds_for_tests.py:\d+\)",
-    "hang": r"Environment 1 \(.*\), step 5: step did not answer within 2 s",
+    "hang": r"Environment 1 \(.*\), step 5: step did not answer within 0.1 s",
     "nan": r"Environment 1 \(.*\), step 5: observation\['eye'\] holds nan at index 1",
     "nan reward": r"Environment 1 \(.*\), step 5: reward is nan",
     "shape": r"Environment 1 \(.*\), step 5: observation\['eye'\] has shape \(3,\), not \(2,\)",
@@ -50,10 +52,12 @@ SENTENCES = {
 LETHAL = ("die", "exit", "hang")
 
 
-def play_until_failure(worlds, memory):
-    """Remembers what is played, as training does, until it fails."""
+def play_until_failure(worlds, memory, hangs=False):
+    """Remembers what is played, as training does, until it fails at the fifth step."""
     seen = worlds.reset([1, 2])
-    for _ in range(20):
+    for step in range(1, 20):
+        if hangs and step == 5:
+            worlds.timeout = 0.1  # only now: a slow machine may take its time for the others
         tick = worlds.step(np.zeros((2, 1), np.float32))
         memory.add(
             Transitions.in_a_row(
@@ -83,26 +87,24 @@ def test_a_misbehaving_environment_in_process_is_named_and_leaves_no_bad_row(wha
 
 
 @pytest.mark.parametrize("what", list(SENTENCES))
-def test_a_misbehaving_worker_ends_in_one_error_within_seconds_and_leaves_no_orphan(what):
-    began = time.monotonic()
-    worlds, memory = make_worlds(ByPlace(what), 2, workers=1, timeout=2), Memory(100, Layout(5), 1)
+def test_a_misbehaving_worker_ends_in_one_error_and_leaves_no_orphan(what):
+    worlds, memory = make_worlds(ByPlace(what), 2, workers=1, timeout=100), Memory(100, Layout(5), 1)
     processes = [worker.process for worker in worlds._workers]
     sentence = SENTENCES[what].replace("Environment 1", "Environments 0, 1") if what in LETHAL else SENTENCES[what]
     with pytest.raises(EnvironmentFailure, match=sentence):
-        play_until_failure(worlds, memory)
+        play_until_failure(worlds, memory, hangs=what == "hang")
     worlds.close()
     assert all(process.poll() is not None for process in processes)
     assert len(memory) == 8 and np.isfinite(memory.columns["observation"][:8]).all()
-    assert time.monotonic() - began < 60
 
 
 @pytest.mark.parametrize("what", ["die", "raise", "hang", "nan", "nan reward", "shape"])
 def test_a_ready_made_asynchronous_vector_fails_as_clearly(what):
     make = partial(AsyncVectorEnv, [partial(Unruly, "raise", 1_000), partial(Unruly, what)], shared_memory=False)
-    worlds = make_worlds(make, timeout=2)
+    worlds = make_worlds(make, timeout=100)
     processes = list(worlds.envs.processes)
     with pytest.raises(EnvironmentFailure, match=r"Environment .*1.*step 5: "):
-        play_until_failure(worlds, Memory(100, Layout(5), 1))
+        play_until_failure(worlds, Memory(100, Layout(5), 1), hangs=what == "hang")
     worlds.close()
     assert not any(process.is_alive() for process in processes)
 
@@ -163,13 +165,6 @@ def alive(pid):
     return state != "Z"
 
 
-def wait_until_gone(pids, seconds=20):
-    deadline = time.monotonic() + seconds
-    while any(map(alive, pids)) and time.monotonic() < deadline:
-        os.sched_yield()
-    return not any(map(alive, pids))
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize(
     ("make", "then"),
@@ -185,4 +180,5 @@ def test_workers_do_not_outlive_a_killed_parent(make, then):
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     parent.stdout.close()
-    assert wait_until_gone(workers)
+    while any(map(alive, workers)):  # for ever, if they outlived it: then the time limit of the test ends it
+        os.sched_yield()

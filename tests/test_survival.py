@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -32,19 +31,22 @@ class Killed(BaseException):
 
 @pytest.fixture
 def fault(monkeypatch):
-    """Puts a fault at the n-th of a kind of act; returns how often that kind has happened."""
+    """Puts a fault at the n-th of a kind of act; counts how often that kind has happened. The dead do nothing more."""
 
     class Fault:
-        count, at, error = 0, None, None
+        count, at, error, dead = 0, None, None, False
 
         def __call__(self, moment, act):
+            if self.dead:
+                raise Killed
             if (moment, act) == self.at:
                 self.count += 1
                 if self.number in ("every", self.count):
+                    self.dead = isinstance(self.error, Killed)
                     raise self.error
 
         def put(self, moment, act, number, error):
-            self.count, self.at, self.number, self.error = 0, (moment, act), number, error
+            self.count, self.at, self.number, self.error, self.dead = 0, (moment, act), number, error, False
 
     one = Fault()
     monkeypatch.setattr(disk, "_fault", one)
@@ -63,7 +65,8 @@ def whole(tmp_path_factory):
 
 
 POINTS = [  # dying after a write is dying before its sync: the page cache survives the process
-    ("before", "write"), ("after", "sync"), ("before", "rename"), ("after", "rename"), ("before", "remove"),
+    ("before", "make"), ("before", "write"), ("after", "sync"),
+    ("before", "rename"), ("after", "rename"), ("before", "remove"),
 ]  # fmt: skip
 
 
@@ -87,7 +90,7 @@ def test_death_at_every_single_fault_point_leaves_a_run_that_goes_on_exactly(mom
         list(td3.resume(run))
         assert survival.fingerprint(run) == expected
         assert not [one for part in ("checkpoints", "memory") for one in (run / part).glob(".*")]
-    assert deaths >= (2 if act == "remove" else 8)
+    assert deaths >= (2 if act == "remove" else 6)
 
 
 @pytest.mark.parametrize("error", ["ENOSPC", "EROFS"])
@@ -266,8 +269,8 @@ def test_links_pipes_and_paths_that_leave_the_run_are_not_followed(whole, tmp_pa
 
 
 def test_a_few_random_kills_from_outside_change_nothing(tmp_path):
-    kills = survival.kill_and_resume(tmp_path, kills=4, seed=1)
-    assert kills["killed"] == 4 and kills["inside a save"] >= 1 and kills["finished"] >= 1
+    kills = survival.kill_and_resume(tmp_path, kills=2, seed=1, steps=2_000)
+    assert kills["killed"] == 2 and kills["inside a save"] >= 1 and kills["finished"] >= 1
     assert kills["different"] == 0 and kills["not resumable"] == 0
 
 
@@ -287,15 +290,14 @@ def test_twice_ctrl_c_leaves_at_once(tmp_path):
     for line in process.stderr:
         if line.startswith("Memory"):
             break
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "r" / "checkpoints").is_dir() and time.monotonic() < deadline:
+    while not (tmp_path / "r" / "checkpoints").is_dir():
         os.sched_yield()
     process.send_signal(signal.SIGINT)
     for line in process.stderr:
         if "once more" in line:
             process.send_signal(signal.SIGINT)
             break
-    assert process.wait(timeout=60) == 130
+    assert process.wait() == 130
     process.stderr.close()
 
 

@@ -142,6 +142,14 @@ def test_metrics_are_means_over_the_updates_since_the_last_row():
     assert means.take() == {}
 
 
+def test_a_row_of_means_has_the_same_order_wherever_a_checkpoint_was_made():
+    means = Means()
+    means.add(torch.arange(5.0), delayed=False)  # the actor's loss comes only with the next update
+    means.capture()
+    means.add(torch.arange(5.0), delayed=True)
+    assert tuple(means.take()) == Means.NAMES
+
+
 def test_an_evaluation_is_noise_free_in_fresh_starts_and_does_not_depend_on_others():
     often = {e.step: e.evaluation for e in play(config(eval_every=50))[1] if isinstance(e, td3.Evaluated)}
     seldom = {e.step: e.evaluation for e in play(config(eval_every=150))[1] if isinstance(e, td3.Evaluated)}

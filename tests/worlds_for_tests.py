@@ -48,6 +48,23 @@ def ends(observation: Any) -> tuple[bool, bool]:
     return bool(over and episode % 2 == 0), bool(over and episode % 2 == 1)
 
 
+class Drifting(gymnasium.Env):
+    """Drifts by its own random stream and the action, for 12 steps: its episodes can be brought back exactly."""
+
+    observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float32)
+    action_space = spaces.Box(-1, 1, (1,), np.float32)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.place, self.count = self.np_random.normal(size=2).astype(np.float32), 0
+        return self.place, {}
+
+    def step(self, action: Any) -> Any:
+        self.count += 1
+        self.place = self.place + self.np_random.normal(size=2).astype(np.float32) * 0.1 + action * 0.1
+        return self.place, -float(np.abs(self.place).sum()), False, self.count == 12, {}
+
+
 class Spaces(gymnasium.Env):
     """Any two spaces; observes samples, ends after 10 steps, remembers the action it was given."""
 

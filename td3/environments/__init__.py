@@ -20,7 +20,14 @@ if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get(
     os.environ.setdefault("SDL_AUDIODRIVER", "dummy")
 
 from td3.environments.images import View
-from td3.environments.making import check_apart, environments_of, make_drawable, make_single, make_worlds
+from td3.environments.making import (
+    check_apart,
+    environments_of,
+    make_single,
+    make_to_draw,
+    make_worlds,
+    maker_to_draw,
+)
 from td3.environments.spaces import ActionMap, ObservationMap
 from td3.environments.worlds import Worlds
 
@@ -31,7 +38,8 @@ __all__ = [
     "Worlds",
     "check_apart",
     "environments_of",
-    "make_drawable",
     "make_single",
+    "make_to_draw",
     "make_worlds",
+    "maker_to_draw",
 ]

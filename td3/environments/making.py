@@ -3,22 +3,30 @@
 import contextlib
 import importlib
 import inspect
-from collections.abc import Callable, Sequence
-from functools import partial
+import os
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial, reduce
+from types import MappingProxyType
 from typing import Any
 
 import gymnasium
 from gymnasium.vector import VectorEnv
 
-from td3.config import env_name
+from td3.config import env_name, has_no_name, nameless
+from td3.environments.faults import STOPPED, close_quietly, message_of, refusing, shown, told
 from td3.environments.images import View
+from td3.environments.mujoco_warnings import handle_mujoco_warnings
 from td3.environments.vector import VectorWorlds
 from td3.environments.workers import WorkerWorlds
-from td3.environments.worlds import LocalWorlds, Worlds, told
-from td3.errors import ConfigError, SpaceError, TD3Error, did_you_mean
+from td3.environments.worlds import LocalWorlds, Worlds
+from td3.errors import ConfigError, SpaceError, TD3Error
+from td3.wording import did_you_mean
 
 PLAIN = View()  # as the environment shows itself
+NONE: Mapping[str, Any] = MappingProxyType({})
 SPACES = ("observation_space", "action_space")
+OTHERS = ("unwrapped", "metadata", "render_mode")
 Made = gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]
 
 
@@ -29,10 +37,11 @@ def make_worlds(
     timeout: float = 30.0,
     role: str = "Environment",
     view: View = PLAIN,
+    env_args: Mapping[str, Any] = NONE,
 ) -> Worlds:
     """`num_envs` environments behind one door; a callable may also make a whole `VectorEnv` at once."""
     name = env_name(env)
-    make = maker(env)
+    make = maker(env, env_args)
     if view.pixels:
         make = drawing(name, make, view.pixels)
     if workers:
@@ -50,30 +59,32 @@ def make_worlds(
                     f"{', '.join(view.asked_for)} must be left alone here: {name} makes a vector environment, which is "
                     "taken as it is; wrap its single environments instead."
                 )
-            return VectorWorlds(name, first, timeout)
+            with refusing(f"env {name!r} cannot be used:"):
+                return VectorWorlds(name, first, timeout)
         others = [_single(name, make) for _ in range(num_envs - 1)]
         return local_worlds(name, [first, *others], view=view, role=role)
     except TD3Error:
-        first.close()
+        close_quietly(first.close)
         raise
 
 
-def make_single(env: str | Callable[..., Any], view: View = PLAIN) -> Made:
+def make_single(env: str | Callable[..., Any], view: View = PLAIN, env_args: Mapping[str, Any] = NONE) -> Made:
     """One environment as it is looked at, for whoever wants to play it without us; a vector environment as it is."""
-    name, make = env_name(env), maker(env)
+    name, make = env_name(env), maker(env, env_args)
     one = made(name, drawing(name, make, view.pixels) if view.pixels else make)
     return one if isinstance(one, VectorEnv) else view.on(one)
 
 
-def make_drawable(env: str | Callable[..., Any], others: Sequence[Any], size: int, view: View = PLAIN) -> LocalWorlds:
-    """One environment more that draws what it shows, as arrays and if it can be told so about `size` pixels wide.
+def maker_to_draw(
+    env: str | Callable[..., Any], size: int, view: View = PLAIN, env_args: Mapping[str, Any] = NONE
+) -> Callable[[], Any]:
+    """What makes an environment that draws what it shows, as arrays and if it can be told so about `size` wide."""
+    return drawing(env_name(env), maker(env, env_args), view.pixels or size)
 
-    A callable that takes no `render_mode` cannot be asked for one; that, and all else, is a ConfigError here.
-    """
-    name = env_name(env)
-    one = _single(name, drawing(name, maker(env), view.pixels or size))
-    check_apart(name, [one, *others])
-    return local_worlds(name, [one], view=view, role="Filmed environment")
+
+def make_to_draw(name: str, make: Callable[[], Any], view: View) -> LocalWorlds:
+    """The environment of a film, as it is looked at; what cannot be asked to draw itself is a ConfigError."""
+    return local_worlds(name, [_single(name, make)], view=view, role="Filmed environment")
 
 
 def drawing(name: str, make: Callable[..., Any], size: int) -> Callable[[], Any]:
@@ -92,9 +103,10 @@ def _made_to_draw(name: str, make: Callable[..., Any], size: int) -> Made:
     if isinstance(one, VectorEnv):
         return one  # for others to refuse
     if one.render_mode != "rgb_array":
-        one.close()
+        close_quietly(one.close)
         raise ConfigError(f"env {name!r} cannot be drawn: it takes no render_mode, or draws no arrays.")
-    draw_plainly(one)
+    with refusing(f"env {name!r} cannot be drawn:"):
+        draw_plainly(one)
     return one
 
 
@@ -134,12 +146,13 @@ def local_worlds(
     view: View = PLAIN,
     role: str = "Environment",
 ) -> LocalWorlds:
-    check_apart(name, envs)
-    envs = [view.on(env) for env in envs]
-    for env in envs[1:]:
-        if (env.observation_space, env.action_space) != (envs[0].observation_space, envs[0].action_space):
+    with refusing(f"env {name!r} cannot be used:"):
+        check_apart(name, envs)
+        envs = [view.on(env) for env in envs]
+        spaces = [(env.observation_space, env.action_space) for env in envs]
+        if any(one != spaces[0] for one in spaces):
             raise ConfigError(f"env {name!r} makes environments with different spaces: they cannot share one agent.")
-    return LocalWorlds(name, envs, first, role, view.frame_stack)
+        return LocalWorlds(name, envs, first, role, view.frame_stack)
 
 
 def check_apart(name: str, envs: list[Any]) -> None:
@@ -156,54 +169,96 @@ def environments_of(worlds: Worlds) -> list[Any]:
     return [envs] if envs is not None else []
 
 
-def maker(env: str | Callable[..., Any]) -> Callable[[], Any]:
+def maker(env: str | Callable[..., Any], env_args: Mapping[str, Any] = NONE) -> Callable[[], Any]:
     """A callable of no arguments, whatever the user named."""
     if not isinstance(env, str):
-        return env
+        return partial(env, **env_args) if env_args else env
+    if has_no_name(env):
+        raise ConfigError(nameless(env))
     module_name, _, attribute = env.rpartition(":")
     if module_name:
         try:
             module = importlib.import_module(module_name)
-        except (Exception, SystemExit) as problem:
-            why = problem if isinstance(problem, ImportError) else told(problem)
+        except (*STOPPED, TD3Error):
+            raise
+        except BaseException as problem:
+            why = message_of(problem) if isinstance(problem, ImportError) else told(problem)
             raise ConfigError(f"env {env!r} cannot be imported: {why}.") from problem
-        if callable(found := getattr(module, attribute, None)):
-            return found  # type: ignore[no-any-return]
+        with contextlib.suppress(AttributeError):
+            if callable(found := reduce(getattr, attribute.split("."), module)):
+                return partial(found, **env_args)
+        if module_name == "__main__":  # another script than the one that knew it
+            raise ConfigError(nameless(env))
     # The specification goes along to workers, which may never have heard of what was registered here.
-    return partial(gymnasium.make, gymnasium.registry.get(attribute, env))
+    return partial(gymnasium.make, gymnasium.registry.get(attribute, env), **env_args)
 
 
 def made(name: str, make: Callable[[], Any]) -> Made:
+    handle_mujoco_warnings()
     try:
-        env = make()
-    except TD3Error:
+        with plain_children():
+            env = make()
+    except (*STOPPED, TD3Error):
         raise
     except gymnasium.error.Error as problem:
-        base = name.rpartition(":")[2]
-        known = "Did you mean" in str(problem) or base in gymnasium.registry  # by name, yet it lacks something
+        base, words = name.rpartition(":")[2], _sentence(problem)
+        known = "Did you mean" in words or base in gymnasium.registry  # by name, yet it lacks something
         near = "" if known else did_you_mean(base, gymnasium.registry)
-        raise ConfigError(f"env {name!r} cannot be made: {_one_line(problem)}{near}") from problem
-    except (Exception, SystemExit) as problem:
+        raise ConfigError(f"env {name!r} cannot be made: {words}{near}") from problem
+    except BaseException as problem:
         raise ConfigError(f"env {name!r} cannot be made: {told(problem)}.") from problem
     if not isinstance(env, gymnasium.Env | VectorEnv):
         raise ConfigError(
             f"env {name!r} must make a gymnasium.Env or a gymnasium.vector.VectorEnv; it made a "
             f"{type(env).__module__}.{type(env).__qualname__}."
         )
-    for space in ("single_observation_space", "single_action_space") if isinstance(env, VectorEnv) else SPACES:
-        if not isinstance(getattr(env, space, None), gymnasium.Space):
-            raise SpaceError(f"env {name!r} must have a {space}; it has {getattr(env, space, None)!r}.")
+    spaces = ("single_observation_space", "single_action_space") if isinstance(env, VectorEnv) else SPACES
+    for attribute in (*spaces, *OTHERS):  # whatever raises, raises here, and is told by its name
+        with refusing(f"env {name!r} cannot be used: its {attribute} raised"):
+            value = getattr(env, attribute, None)
+            if attribute in spaces:
+                if not isinstance(value, gymnasium.Space):
+                    raise SpaceError(f"env {name!r} must have a {attribute}; it has {shown(value)}.")
+                repr(value)  # what a run is told to see
     return env
+
+
+@contextlib.contextmanager
+def plain_children() -> Iterator[None]:
+    """Processes that are forked here do not answer signals as this one does, which may have handlers of its own.
+
+    `AsyncVectorEnv` forks its workers when it is made, and ends them with a signal.
+    """
+    global _forks_are_plain
+    before, _forks_are_plain = _forks_are_plain, True
+    try:
+        yield
+    finally:
+        _forks_are_plain = before
+
+
+_forks_are_plain = False
+
+
+def _plain_signals() -> None:
+    if _forks_are_plain:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_plain_signals)
 
 
 def _single(name: str, make: Callable[[], Any]) -> gymnasium.Env[Any, Any]:
     env = made(name, make)
     if isinstance(env, VectorEnv):
-        env.close()
+        close_quietly(env.close)
         raise ConfigError(f"env {name!r} makes a vector environment already: workers must be 0 with it.")
     return env
 
 
-def _one_line(problem: BaseException) -> str:
-    text = " ".join(str(problem).split())
+def _sentence(problem: BaseException) -> str:
+    text = message_of(problem) or type(problem).__name__
     return text if text.endswith((".", "?", "!", "`")) else text + "."

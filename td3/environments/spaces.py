@@ -12,8 +12,10 @@ from gymnasium.spaces import Space
 from numpy.typing import NDArray
 
 from td3.config import SMALLEST_IMAGE
+from td3.environments.faults import BadValue, as_array
 from td3.errors import SpaceError
 from td3.types import Bytes, Float32s, Layout, Picture, Rows
+from td3.wording import counted
 
 WIDEST_HALF_RANGE = 1e6  # wider is no bound anybody meant: exploring it would be noise and nothing else
 
@@ -23,12 +25,6 @@ SMALLEST = 2**8  # as many numbers does a part count at least: it is an object o
 _DTYPES = {np.dtype(code).name: np.dtype(code) for code in "?bhilqBHILQefdg"}
 _Length = Annotated[int, msgspec.Meta(ge=0)]
 _Count = Annotated[int, msgspec.Meta(ge=1)]
-
-
-class BadValue(ValueError):
-    """A value that does not fit its space; the message begins with the field's name."""
-
-
 LARGEST_SQUARE = float(np.finfo(np.float32).max) ** 2
 
 
@@ -203,10 +199,7 @@ class Part:
         return flat
 
     def found(self, observation: Any) -> NDArray[Any]:
-        try:
-            value = np.asarray(self.take(observation))
-        except (KeyError, IndexError, TypeError, ValueError) as problem:
-            raise BadValue(f"{self.name} is missing or malformed ({type(problem).__name__}: {problem})") from None
+        value = as_array(self.name, observation, self.take)
         if value.dtype == object:
             raise BadValue(f"{self.name} is no array of numbers ({type(self.take(observation)).__name__})")
         return value
@@ -302,10 +295,10 @@ def describe_bounds(low: NDArray[np.float64], high: NDArray[np.float64]) -> str:
 def describe_layout(layout: Layout) -> str:
     """What an agent sees, in a few words: '17 observations', '3 frames of 84×84×3 and 5 numbers'."""
     if not layout.pictures:
-        return f"{layout.numbers} observations"
+        return counted(layout.numbers, "observation")
     sizes = [f"{one.height}×{one.width}×{one.channels}" for one in layout.pictures]
     frames = f"{layout.stack} frames" if layout.stack > 1 else "an image"
-    told = [f"{frames} of {' and '.join(sizes)}", f"{layout.numbers} numbers" if layout.numbers else ""]
+    told = [f"{frames} of {' and '.join(sizes)}", counted(layout.numbers, "number") if layout.numbers else ""]
     return " and ".join(filter(None, told))
 
 

@@ -6,24 +6,32 @@ DISABLED: nothing resets by itself, so the ended rows are reset here, by mask.
 """
 
 import contextlib
+import multiprocessing
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
-from td3.environments.spaces import ActionMap, BadValue, ObservationMap
-from td3.environments.worlds import check_flag, check_reward, told, unpack
+from td3.environments.faults import PASSED_ON, STOPPED, BadValue, as_array, close_quietly, failure, shown
+from td3.environments.spaces import ActionMap, ObservationMap
+from td3.environments.worlds import check_flag, check_reward, unpack
 from td3.errors import EnvironmentFailure, SpaceError
 from td3.types import Bools, Episode, Float32s, Rows, Tick
+
+Answer = TypeVar("Answer")
 
 
 class VectorWorlds:
     def __init__(self, name: str, envs: VectorEnv[Any, Any, Any], timeout: float) -> None:
         self.name, self.envs, self.timeout = name, envs, timeout
         self.num_envs = envs.num_envs
+        if not isinstance(self.num_envs, int | np.integer) or self.num_envs < 1:
+            raise SpaceError(
+                f"The vector environment {name} must have a num_envs of at least 1; it is {shown(self.num_envs)}."
+            )
         self.observation = ObservationMap(envs.single_observation_space)
         self.action = ActionMap(envs.single_action_space)
         self.mode = autoreset_mode(name, envs)
@@ -32,18 +40,30 @@ class VectorWorlds:
         self._asynchronous = isinstance(envs.unwrapped, AsyncVectorEnv)
         if self._asynchronous:  # its own waiting has no end, and wrappers around it offer no way to ask for one
             inner: Any = envs.unwrapped
-            inner.step_wait = _waiting(inner.step_wait, timeout)
-            inner.reset_wait = _waiting(inner.reset_wait, timeout)
+            inner.step_wait = self._waiting(inner.step_wait)
+            inner.reset_wait = self._waiting(inner.reset_wait)
 
-    def reset(self, seeds: Sequence[int]) -> Rows:
+    @property
+    def steps(self) -> list[int]:
+        return [int(count) for count in self._steps]
+
+    def reset(self, seeds: Sequence[int], steps: Sequence[int] = ()) -> Rows:
         self._only_reset[:] = False
-        return self._rows(self._call("reset", lambda: self._reset(seed=list(seeds)))[0])
+        self._steps = np.array(steps or [0] * self.num_envs, np.int64)
+        return self._ask("reset", lambda: self._rows(self._reset(seed=list(seeds))))
 
     def step(self, actions: Float32s) -> Tick:
+        before = self._steps
+        self._steps = before + ~self._only_reset
+        try:
+            return self._ask("step", lambda: self._tick(actions))
+        except BaseException:
+            self._steps = before  # what failed half way counts for nobody
+            raise
+
+    def _tick(self, actions: Float32s) -> Tick:
         valid = ~self._only_reset
-        self._steps += valid
-        executed = self.action.to_env(actions)
-        observation, rewards, terminateds, truncateds, info = self._call("step", lambda: self._step(executed))
+        observation, rewards, terminateds, truncateds, info = self._step(self.action.to_env(actions))
         seen = self._rows(observation)
         reward = self._column("reward", rewards, np.float32, lambda _, value: check_reward(value))
         terminated = self._column("terminated", terminateds, np.bool_, check_flag)
@@ -55,9 +75,8 @@ class VectorWorlds:
         elif self.mode is AutoresetMode.SAME_STEP and ended.any():
             led_to = self._with_final(seen, info, ended)
         elif self.mode is AutoresetMode.DISABLED and ended.any():
-            mask = {"reset_mask": ended.copy()}
-            fresh = self._call("reset", lambda: self._reset(options=mask))[0]
-            look_at = np.where(ended[:, None], self._rows(fresh), seen)
+            fresh = self._ask("reset", lambda: self._rows(self._reset(options={"reset_mask": ended.copy()})))
+            look_at = np.where(ended[:, None], fresh, seen)
         return Tick(led_to, reward, terminated, truncated, valid, look_at)
 
     def capture(self) -> list[Episode]:
@@ -69,23 +88,29 @@ class VectorWorlds:
         episodes: Sequence[Episode],  # noqa: ARG002
         observations: Rows,  # noqa: ARG002
         seeds: Sequence[int],
+        steps: Sequence[int],
     ) -> tuple[Rows, list[str]]:
         why = "cannot be brought back: it is part of a ready-made vector environment."
-        return self.reset(seeds), [f"Environment {row} {why}" for row in range(self.num_envs)]
+        return self.reset(seeds, steps), [f"Environment {row} {why}" for row in range(self.num_envs)]
+
+    def _waiting(self, wait: Callable[[float], Any]) -> Callable[..., Any]:
+        return lambda timeout=None: wait(self.timeout if timeout is None else timeout)
 
     def _reset(self, **how: Any) -> Any:
         answer: Any = self.envs.reset(**how)
         if not isinstance(answer, tuple) or len(answer) != 2:
             raise BadValue("reset() must return (observation, info)")
-        return answer
+        return answer[0]
 
     def _step(self, actions: Any) -> Any:
         answer = self.envs.step(actions)
         unpack(answer)
         return answer
 
-    def _with_final(self, seen: Rows, info: dict[str, Any], ended: Bools) -> Rows:
+    def _with_final(self, seen: Rows, info: Any, ended: Bools) -> Rows:
         """The observations with those of ended rows replaced by where their last action led."""
+        if not isinstance(info, dict):
+            raise BadValue(f"info must be a dict, with 'final_obs' where an episode ended; it is {shown(info)}")
         if "final_obs" not in info:
             raise EnvironmentFailure(
                 f"{self._who(ended)}: info has no 'final_obs' though an episode ended in SAME_STEP mode."
@@ -111,13 +136,15 @@ class VectorWorlds:
         for row in range(self.num_envs):
             try:
                 self.observation.flatten_one(_pick(observation, row))
-            except Exception:
+            except STOPPED:
+                raise
+            except BaseException:
                 return self._who(row)
         return self._who()
 
     def _column(self, field: str, values: Any, kind: Any, check: Callable[[str, Any], Any]) -> NDArray[Any]:
         """One checked value per environment; row by row only where something looks wrong."""
-        whole = np.asarray(values)
+        whole = as_array(field, values)
         if whole.shape != (self.num_envs,):
             raise EnvironmentFailure(f"{self._who()}: {field} has shape {whole.shape}, not ({self.num_envs},).")
         if whole.dtype.kind == np.dtype(kind).kind:
@@ -132,23 +159,21 @@ class VectorWorlds:
                 raise EnvironmentFailure(f"{self._who(row)}: {problem}.") from None
         return whole.astype(kind)
 
-    def _call(self, call: str, function: Any) -> Any:
+    def _ask(self, call: str, function: Callable[[], Answer]) -> Answer:
         try:
             return function()
-        except EnvironmentFailure:
+        except PASSED_ON:
             raise
-        except TimeoutError:
+        except multiprocessing.TimeoutError:  # of an asynchronous one, which waits with our patience
             raise EnvironmentFailure(f"{self._who()}: {call}() did not answer within {self.timeout:g} s.") from None
-        except BadValue as problem:
-            raise EnvironmentFailure(f"{self._who()}: {problem}.") from None
-        except (Exception, SystemExit) as problem:
-            raise EnvironmentFailure(
-                f"{self._who(self._dead() or slice(None))}: {call}() raised {told(problem)}."
-            ) from problem
+        except BaseException as problem:
+            raise failure(self._who(self._dead() or slice(None)), call, problem) from problem
 
     def _dead(self) -> list[int]:
-        processes = getattr(self.envs, "processes", ())
-        return [row for row, process in enumerate(processes) if not process.is_alive()]
+        if not self._asynchronous:
+            return []
+        inner: Any = self.envs.unwrapped
+        return [row for row, process in enumerate(inner.processes) if not process.is_alive()]
 
     def _who(self, rows: Any = slice(None)) -> str:
         chosen = np.arange(self.num_envs)[rows]
@@ -156,8 +181,9 @@ class VectorWorlds:
         return f"Environment {numbers} ({self.name}), step {int(np.max(self._steps[rows]))}"
 
     def close(self) -> None:
-        with contextlib.suppress(Exception):  # its farewell is no failure of the run
-            self._close()
+        close_quietly(self._close)
+        with contextlib.suppress(Exception):  # or it would be closed once more when it is collected, and hang again
+            self.envs.unwrapped.closed = True
 
     def _close(self) -> None:
         if self._asynchronous:
@@ -169,19 +195,15 @@ class VectorWorlds:
 
 
 def autoreset_mode(name: str, envs: VectorEnv[Any, Any, Any]) -> AutoresetMode:
-    told_mode = (envs.metadata or {}).get("autoreset_mode")
+    mode = envs.metadata.get("autoreset_mode") if isinstance(envs.metadata, dict) else None
     try:
-        return AutoresetMode(told_mode)
+        return AutoresetMode(mode)
     except ValueError:
         known = ", ".join(f"AutoresetMode.{mode.name}" for mode in AutoresetMode)
         raise SpaceError(
             f"The vector environment {name} must say in metadata['autoreset_mode'] how it resets "
-            f"({known}); it says {told_mode!r}."
+            f"({known}); it says {shown(mode)}."
         ) from None
-
-
-def _waiting(wait: Callable[[float], Any], most: float) -> Callable[..., Any]:
-    return lambda timeout=None: wait(most if timeout is None else timeout)
 
 
 def _pick(batch: Any, row: Any) -> Any:

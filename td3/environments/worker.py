@@ -11,13 +11,16 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import cloudpickle
 
+from td3.environments.faults import told
 from td3.environments.making import make_local
-from td3.environments.worlds import told
+from td3.environments.worlds import LocalWorlds
 from td3.errors import EnvironmentFailure, TD3Error
 
 
@@ -32,23 +35,30 @@ def main(descriptor: int, parent: int, tied: int) -> None:
 def serve(connection: "Connection[Any, Any]") -> None:
     path, name, first, count, view = connection.recv()
     sys.path[:] = path  # the user's modules are found where the parent found them
+    by_value = connection.recv_bytes()
+    worlds: list[LocalWorlds] = []
+
+    def start() -> tuple[Any, Any]:
+        worlds.append(make_local(name, cloudpickle.loads(by_value), first, count, view))
+        return worlds[0].observation.space, worlds[0].action.space
+
+    who = f"Environment {first} ({name})"
+    fine = _answer(connection, who, start)
+    while fine:
+        call, arguments = connection.recv()
+        fine = _answer(connection, who, getattr(worlds[0], call), *arguments)
+
+
+def _answer(connection: "Connection[Any, Any]", who: str, function: Callable[..., Any], *arguments: Any) -> bool:
+    """Sends what the function returns or, whatever it raises, why not; whether it was the former."""
     try:
-        worlds = make_local(name, cloudpickle.loads(connection.recv_bytes()), first, count, view)
-        connection.send(("done", (worlds.observation.space, worlds.envs[0].action_space)))
-        while True:
-            call, arguments = connection.recv()
-            connection.send(("done", getattr(worlds, call)(*arguments)))
-    except TD3Error as problem:
-        connection.send(("failed", _plain(problem)))
-    except (EOFError, OSError):
-        raise
-    except Exception as problem:  # the callable cannot be rebuilt here, or its answer cannot be sent
-        connection.send(("failed", EnvironmentFailure(f"Environment {first} ({name}): {told(problem)}.")))
-
-
-def _plain(problem: TD3Error) -> TD3Error:
-    """The same error without causes, which might not survive the journey."""
-    return type(problem)(str(problem))
+        reply, fine = ForkingPickler.dumps(("done", function(*arguments))), True
+    except TD3Error as problem:  # without its causes, which might not survive the journey
+        reply, fine = ForkingPickler.dumps(("failed", type(problem)(str(problem)))), False
+    except BaseException as problem:  # the callable cannot be rebuilt here, or its answer cannot be sent
+        reply, fine = ForkingPickler.dumps(("failed", EnvironmentFailure(f"{who}: {told(problem)}."))), False
+    connection.send_bytes(reply)
+    return fine
 
 
 def end_with(parent: int, tied: bool) -> None:

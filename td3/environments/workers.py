@@ -19,9 +19,10 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
+from td3.environments.faults import STOPPED, told
 from td3.environments.images import View
 from td3.environments.spaces import ActionMap, ObservationMap
-from td3.environments.worlds import patience, told
+from td3.environments.worlds import patience
 from td3.errors import ConfigError, EnvironmentFailure, TD3Error
 from td3.types import Episode, Float32s, Rows, Tick
 
@@ -51,22 +52,35 @@ class WorkerWorlds:
             self.close()
             raise
 
-    def reset(self, seeds: Sequence[int]) -> Rows:
-        self._ask("reset", [(list(seeds[share]),) for share in self._shares])
+    @property
+    def steps(self) -> list[int]:
+        return [self._ticks] * self.num_envs
+
+    def reset(self, seeds: Sequence[int], steps: Sequence[int] = ()) -> Rows:
+        self._ticks = max(steps, default=0)
+        self._ask("reset", [(list(seeds[share]), list(steps[share])) for share in self._shares])
         return np.concatenate(self._answers("reset", self.timeout))
 
     def step(self, actions: Float32s) -> Tick:
         self._ticks += 1
-        self._ask("step", [(actions[share],) for share in self._shares])
-        ticks = self._answers("step", self.timeout)
+        try:
+            self._ask("step", [(actions[share],) for share in self._shares])
+            ticks = self._answers("step", self.timeout)
+        except BaseException:
+            self._ticks -= 1  # what failed half way counts for nobody
+            raise
         return Tick(*(np.concatenate(column) for column in zip(*ticks, strict=True)))
 
     def capture(self) -> list[Episode]:
         self._ask("capture", [()] * len(self._workers))
         return [episode for share in self._answers("capture", self.timeout) for episode in share]
 
-    def restore(self, episodes: Sequence[Episode], observations: Rows, seeds: Sequence[int]) -> tuple[Rows, list[str]]:
-        self._ask("restore", [(episodes[share], observations[share], seeds[share]) for share in self._shares])
+    def restore(
+        self, episodes: Sequence[Episode], observations: Rows, seeds: Sequence[int], steps: Sequence[int]
+    ) -> tuple[Rows, list[str]]:
+        self._ticks = max(steps)
+        shares = [(episodes[one], observations[one], seeds[one], steps[one]) for one in self._shares]
+        self._ask("restore", shares)
         # Playing a whole episode again takes as long as its steps do, and each of them has the usual time.
         longest = max((len(episode.actions) for episode in episodes), default=0)
         answers = self._answers("restore", self.timeout * (2 + longest / 100))
@@ -105,6 +119,8 @@ class WorkerWorlds:
                     kind, answers[worker] = worker.connection.recv()
                 except (EOFError, OSError):
                     raise EnvironmentFailure(f"{self._who(worker)}: its process {worker.ended()}.") from None
+                except Exception as problem:
+                    raise EnvironmentFailure(f"{self._who(worker)}: its answer raised {told(problem)}.") from problem
                 if kind == "failed":
                     raise answers[worker]
         self._pending, self._read = "", {}
@@ -126,8 +142,27 @@ def pickled(name: str, make: Callable[[], Any]) -> bytes:
     try:
         data: bytes = cloudpickle.dumps(make)
         return data
-    except Exception as problem:
+    except (*STOPPED, TD3Error):
+        raise
+    except BaseException as problem:
         raise ConfigError(f"env {name!r} cannot be sent to worker processes: {told(problem)}.") from problem
+
+
+def how_it_ended(code: int) -> str:
+    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+
+
+def environment_for_children() -> dict[str, str]:
+    """The environment variables that let a fresh interpreter find the same td3 as ours."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+def is_tied() -> bool:
+    """Whether a child may ask the kernel to end it when we end.
+
+    That notice is about the thread that started the child: only the main thread is sure to live as long as the run.
+    """
+    return threading.current_thread() is threading.main_thread()
 
 
 class _Worker:
@@ -135,17 +170,14 @@ class _Worker:
 
     def __init__(self, name: str, make: bytes, first: int, count: int, view: View) -> None:
         self.first, self.count = first, count
-        # The kernel's notice of a parent's end is about the thread that started the child: only the main
-        # thread is sure to live as long as the run.
-        tied = threading.current_thread() is threading.main_thread()
         ours, theirs = socket.socketpair()
         with theirs:
-            arguments = (theirs.fileno(), os.getpid(), int(tied))
+            arguments = (theirs.fileno(), os.getpid(), int(is_tied()))
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "td3.environments.worker", *map(str, arguments)],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},  # the same td3 as ours
+                env=environment_for_children(),
                 stdout=2,  # what an environment prints must not end up in a command's answer
             )
         self.connection: Connection[Any, Any] = Connection(ours.detach())
@@ -155,10 +187,9 @@ class _Worker:
 
     def ended(self) -> str:
         try:
-            code = self.process.wait(timeout=5)
+            return how_it_ended(self.process.wait(timeout=5))
         except subprocess.TimeoutExpired:
             return "closed its connection"
-        return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
     def stop(self) -> None:
         """Politely, then not: the worker ends when its connection closes, and is killed when it does not."""

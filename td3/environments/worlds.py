@@ -1,21 +1,20 @@
 """What a collector plays on: n environments behind one `reset` and one `step`, wherever they run."""
 
-import contextlib
 import time
-import traceback
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 import gymnasium
 import numpy as np
 
 from td3 import seeding
-from td3.environments.spaces import ActionMap, BadValue, ObservationMap
-from td3.errors import EnvironmentFailure, TD3Error
+from td3.environments.faults import CLOSING, PASSED_ON, STOPPED, BadValue, as_array, close_quietly, failure, shown
+from td3.environments.spaces import ActionMap, ObservationMap
+from td3.errors import EnvironmentFailure
 from td3.types import Episode, Float32s, Rows, Tick
 
 LARGEST = float(np.finfo(np.float32).max)
+FLOATS, BOOLS = (float, np.float64), (bool, np.bool_)  # by their very type: what is like them may behave otherwise
 LONGEST_TAPE = 100_000  # actions of one episode that are remembered, to play it again
 
 
@@ -27,10 +26,18 @@ class Worlds(Protocol):
     observation: ObservationMap
     action: ActionMap
 
-    def reset(self, seeds: Sequence[int]) -> Rows: ...
+    @property
+    def steps(self) -> list[int]:
+        """Steps that each environment has played since the run began: a failure is told with that number."""
+
+    def reset(self, seeds: Sequence[int], steps: Sequence[int] = ()) -> Rows:
+        """Begins every episode anew; steps are counted on from `steps`, or from none."""
+
     def step(self, actions: Float32s) -> Tick: ...
     def capture(self) -> list[Episode]: ...
-    def restore(self, episodes: Sequence[Episode], observations: Rows, seeds: Sequence[int]) -> tuple[Rows, list[str]]:
+    def restore(
+        self, episodes: Sequence[Episode], observations: Rows, seeds: Sequence[int], steps: Sequence[int]
+    ) -> tuple[Rows, list[str]]:
         """Brings every episode back, or begins another from its seed; what is seen now, and why it failed or ''."""
 
     def close(self) -> None: ...
@@ -54,14 +61,27 @@ class LocalWorlds:
         self.action = ActionMap(envs[0].action_space)
         self._shape, self._dtype = (self.num_envs, self.observation.size), self.observation.layout.dtype
         self._renderers = [getattr(env.unwrapped, "mujoco_renderer", None) for env in envs]
-        self._steps = [0] * self.num_envs
+        self._ticks = 0  # steps of each environment: they go side by side
         self._starts: list[dict[str, Any] | None] = [None] * self.num_envs  # how each episode began
         self._tapes: list[list[Float32s]] = [[] for _ in envs]  # and what was done in it since
 
-    def reset(self, seeds: Sequence[int]) -> Rows:
+    @property
+    def steps(self) -> list[int]:
+        return [self._ticks] * self.num_envs
+
+    def reset(self, seeds: Sequence[int], steps: Sequence[int] = ()) -> Rows:
+        self._ticks = max(steps, default=0)
         return np.stack([self._reset(place, seed) for place, seed in enumerate(seeds)])
 
     def step(self, actions: Float32s) -> Tick:
+        self._ticks += 1
+        try:
+            return self._tick(actions)
+        except BaseException:
+            self._ticks -= 1  # what failed half way counts for nobody
+            raise
+
+    def _tick(self, actions: Float32s) -> Tick:
         n, shape, dtype = self.num_envs, self._shape, self._dtype
         tick = Tick(
             next_observation=np.empty(shape, dtype),
@@ -72,15 +92,13 @@ class LocalWorlds:
             observation=np.empty(shape, dtype),
         )
         executed = self.action.to_env(actions)
-        for place, env in enumerate(self.envs):
-            self._steps[place] += 1
-            answer = self._ask(place, "step", env.step, executed[place, ...])  # `...`: an array even for shape ()
-            with blaming(self._who(place)):
-                observation, reward, terminated, truncated = unpack(answer)
-                tick.next_observation[place] = self.observation.flatten_one(observation)
-                tick.reward[place] = check_reward(reward)
-                tick.terminated[place] = check_flag("terminated", terminated)
-                tick.truncated[place] = check_flag("truncated", truncated)
+        for place in range(n):
+            (
+                tick.next_observation[place],
+                tick.reward[place],
+                tick.terminated[place],
+                tick.truncated[place],
+            ) = self._step(place, executed[place, ...])  # `...`: an array even for shape ()
         for place, ended in enumerate(tick.terminated | tick.truncated):  # only now is this tick sure to count
             self._remember(place, actions[place])
             tick.observation[place] = self._reset(place, None) if ended else tick.next_observation[place]
@@ -94,7 +112,10 @@ class LocalWorlds:
             for start, env, tape in zip(self._starts, self.envs, self._tapes, strict=True)
         ]
 
-    def restore(self, episodes: Sequence[Episode], observations: Rows, seeds: Sequence[int]) -> tuple[Rows, list[str]]:
+    def restore(
+        self, episodes: Sequence[Episode], observations: Rows, seeds: Sequence[int], steps: Sequence[int]
+    ) -> tuple[Rows, list[str]]:
+        self._ticks = max(steps)
         seen, failures = observations.copy(), [""] * self.num_envs
         for place, (episode, expected) in enumerate(zip(episodes, observations, strict=True)):
             try:
@@ -118,9 +139,7 @@ class LocalWorlds:
             seen = self._reset(place, None)
         for number, action in enumerate(episode.actions, 1):
             self._remember(place, action)
-            answer = self._ask(place, "step", env.step, self.action.to_env(action[None])[0, ...])
-            observation, _, terminated, truncated = unpack(answer)
-            seen = self.observation.flatten_one(observation)
+            seen, _, terminated, truncated = self._step(place, self.action.to_env(action[None])[0, ...])
             if terminated or truncated:
                 raise BadValue(f"its episode ended at step {number} of {len(episode.actions)} when played again.")
         if seen.tobytes() != expected.tobytes():
@@ -140,54 +159,57 @@ class LocalWorlds:
         before = _random_state(self.envs[place])
         self._starts[place] = {"seed": seed} if seed is not None else {"random": before}
         self._tapes[place] = []
-        answer = self._ask(place, "reset", lambda: self.envs[place].reset(seed=seed))
-        with blaming(self._who(place) + ", reset"):
+        try:
+            self._draw_here(place)
+            answer: Any = self.envs[place].reset(seed=seed)
             if not isinstance(answer, tuple) or len(answer) != 2:
                 raise BadValue("reset() must return (observation, info)")
             return self.observation.flatten_one(answer[0])
-
-    def _ask(self, place: int, call: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        viewer = getattr(self._renderers[place], "viewer", None)
-        if viewer is not None:  # of several that draw in one process, each would draw with the last one's context
-            viewer.make_context_current()
-        try:
-            return function(*arguments)
-        except TD3Error:
+        except PASSED_ON:
             raise
-        except (Exception, SystemExit) as problem:
-            raise EnvironmentFailure(f"{self._who(place)}: {call}() raised {told(problem)}.") from problem
+        except BaseException as problem:
+            raise failure(f"{self._who(place)}, reset", "reset", problem) from problem
+
+    def _step(self, place: int, action: Any) -> tuple[Rows, np.float32, bool, bool]:
+        """One step of one environment, everything it answered checked."""
+        try:
+            self._draw_here(place)
+            observation, reward, terminated, truncated = unpack(self.envs[place].step(action))
+            return (
+                self.observation.flatten_one(observation),
+                check_reward(reward),
+                check_flag("terminated", terminated),
+                check_flag("truncated", truncated),
+            )
+        except PASSED_ON:
+            raise
+        except BaseException as problem:
+            raise failure(self._who(place), "step", problem) from problem
+
+    def _draw_here(self, place: int) -> None:
+        """Of several that draw in one process, each would draw with the last one's context."""
+        viewer = getattr(self._renderers[place], "viewer", None)
+        if viewer is not None:
+            viewer.make_context_current()
 
     def _who(self, place: int) -> str:
-        return f"{self.role} {self.first + place} ({self.name}), step {self._steps[place]}"
+        return f"{self.role} {self.first + place} ({self.name}), step {self._ticks}"
 
     def close(self) -> None:
+        left = patience(CLOSING)
         for env in self.envs:
-            with contextlib.suppress(Exception):  # all that was learned from it is safe: its farewell is no failure
-                env.close()
+            close_quietly(env.close, max(1.0, left()))
 
 
 def _random_state(env: gymnasium.Env[Any, Any]) -> dict[str, Any] | None:
     """The environment's own stream; None where it has none, or one of another kind."""
-    stream = getattr(env.unwrapped, "_np_random", None)
-    if not isinstance(stream, np.random.Generator):
-        return None
     try:
-        return seeding.state_of(stream)
-    except ValueError:
+        stream = getattr(env.unwrapped, "_np_random", None)
+        return seeding.state_of(stream) if isinstance(stream, np.random.Generator) else None
+    except STOPPED:
+        raise
+    except BaseException:
         return None
-
-
-class blaming:  # noqa: N801 - reads like a word in `with blaming(...)`
-    """Turns a bad value into a failure that says whose it was."""
-
-    def __init__(self, who: str) -> None:
-        self.who = who
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: Any, problem: BaseException | None, trace: Any) -> None:
-        if isinstance(problem, BadValue):
-            raise EnvironmentFailure(f"{self.who}: {problem}.") from None
 
 
 def unpack(answer: Any) -> tuple[Any, Any, Any, Any]:
@@ -197,11 +219,11 @@ def unpack(answer: Any) -> tuple[Any, Any, Any, Any]:
 
 
 def check_reward(reward: Any) -> np.float32:
-    if isinstance(reward, float) and -LARGEST < reward < LARGEST:  # nearly always, NumPy's float64 included
+    if type(reward) in FLOATS and -LARGEST < reward < LARGEST:  # nearly always
         return np.float32(reward)
-    value = np.asarray(reward)
+    value = as_array("reward", reward)
     if value.dtype.kind not in "fiub":
-        raise BadValue(f"reward is no real number but {reward!r}")
+        raise BadValue(f"reward is no real number but {shown(reward)}")
     if value.shape != ():
         raise BadValue(f"reward has shape {value.shape}, not ()")
     with np.errstate(over="ignore"):
@@ -212,20 +234,12 @@ def check_reward(reward: Any) -> np.float32:
 
 
 def check_flag(name: str, flag: Any) -> bool:
-    if isinstance(flag, bool | np.bool_):
+    if type(flag) in BOOLS:
         return bool(flag)
-    value = np.asarray(flag)
+    value = as_array(name, flag)
     if value.shape == () and value.dtype.kind in "biu" and value in (0, 1):
         return bool(value)
-    raise BadValue(f"{name} is neither true nor false but {flag!r}")
-
-
-def told(problem: BaseException) -> str:
-    """An exception in a few words, with the line of the user's code that raised it."""
-    frames = traceback.extract_tb(problem.__traceback__)
-    where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if len(frames) > 1 else ""
-    words = str(problem).split("\n", 1)[0]
-    return f"{type(problem).__name__}{': ' if words else ''}{words}{where}"
+    raise BadValue(f"{name} is neither true nor false but {shown(flag)}")
 
 
 def patience(seconds: float) -> Callable[[], float]:

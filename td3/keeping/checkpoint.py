@@ -7,7 +7,7 @@
     memory/000010000-000015000-….safetensors       rows of the replay memory, written once, shared by checkpoints
 
 A checkpoint is written into a folder with a temporary name, synced, and renamed: it is there whole or not at all.
-Nothing is written over; older ones go only after a newer one is on the disk.
+Nothing is written over; older ones go only after a newer one is on the disk, and nobody else's file ever goes.
 """
 
 import contextlib
@@ -30,9 +30,14 @@ from td3.replay import AnyMemory
 
 FORMAT = 1
 NAME = re.compile(r"(\d{9,})-([0-9a-f]{16})")
+TEMPORARY = re.compile(r"\.tmp-[0-9a-f]{32}")
+SEGMENT_NAME = re.compile(r"(\.tmp-)?\d{9,}-\d{9,}-[0-9a-f]{8}\.safetensors")
 PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
+GROUPS = ("networks", "optimizers", "playing")
+FILES = ("state.json", *(f"{group}.safetensors" for group in GROUPS), "manifest.json")  # all that a checkpoint holds
 LARGEST_JSON = 16 * 2**20
 LARGEST_TENSORS = 64 * 2**30
+HEADER = 2**20  # bytes of names and shapes that a file of tensors may have beside its numbers
 SEGMENT = 64 * 2**20  # bytes of rows in one file, about: writing needs twice as much memory for a moment
 
 
@@ -98,13 +103,13 @@ class Checkpoint:
         except (msgspec.DecodeError, RecursionError) as problem:
             raise RunError(f"{self.path / 'state.json'} is no JSON object: {problem}.") from None
 
-    def tensors(self, group: str) -> dict[str, Any]:
-        """Torch tensors of networks and optimizers."""
-        return self._load(self._read(f"{group}.safetensors", LARGEST_TENSORS), safetensors.torch.load, group)
+    def tensors(self, group: str, most: int = LARGEST_TENSORS) -> dict[str, Any]:
+        """Torch tensors of networks and optimizers, which take at most so many bytes."""
+        return self._load(self._read(f"{group}.safetensors", most + HEADER), safetensors.torch.load, group)
 
-    def arrays(self, group: str) -> dict[str, Any]:
-        """NumPy arrays of what was being played."""
-        return self._load(self._read(f"{group}.safetensors", LARGEST_TENSORS), safetensors.numpy.load, group)
+    def arrays(self, group: str, most: int = LARGEST_TENSORS) -> dict[str, Any]:
+        """NumPy arrays of what was being played, which take at most so many bytes."""
+        return self._load(self._read(f"{group}.safetensors", most + HEADER), safetensors.numpy.load, group)
 
     def fill(self, memory: AnyMemory, state: Mapping[str, Any]) -> None:
         """The memory as it was, from its segments; every hash is checked before a row is believed."""
@@ -112,35 +117,63 @@ class Checkpoint:
         end = int(state.get("remembered", self.step))  # rows; frames are more than steps
         first = segments[0].first if segments else 0
         for segment in segments:
-            rows = self._load(self._segment(segment), safetensors.numpy.load, segment.name)
-            for name, column in memory.columns.items():
-                values, expected = rows.get(name), (segment.end - segment.first, *column.shape[1:])
-                if values is None or values.shape != expected or values.dtype != column.dtype:
-                    raise RunError(f"{segment.name} does not hold rows of this run's memory.")
             if memory.written not in (0, segment.first):
                 raise RunError(f"{segment.name} does not follow on the rows before it.")
+            rows = self._rows(segment, memory)
             memory.written = segment.first
             memory.put(rows)
         if memory.written != end or first > memory.oldest:
             raise RunError(f"The memory's segments end at row {memory.written:,}, the checkpoint at {end:,}.")
 
-    def check(self) -> None:
-        """Raises for the first file that is not what was written."""
-        for name in self.manifest.files:
-            self._read(name, LARGEST_TENSORS)
+    def fill_what_is_whole(self, memory: AnyMemory) -> tuple[int, list[str]]:
+        """Fills the memory with every segment that can be believed; how many rows are lost, and why.
+
+        Rows are numbered anew, and none is linked to the one before a gap.
+        """
+        lost, reasons = 0, []
         for segment in self.manifest.segments:
-            self._segment(segment)
+            try:
+                rows = self._rows(segment, memory)
+            except RunError as problem:
+                lost += max(0, segment.end - segment.first)
+                reasons.append(str(problem))
+                memory.break_links()
+            else:
+                memory.put(rows)
+        return lost, reasons
+
+    def _rows(self, segment: Segment, memory: AnyMemory) -> dict[str, Any]:
+        """A segment's rows; sizes and shapes follow from the memory, not from what the file says of itself."""
+        count = segment.end - segment.first
+        each = sum(column[:1].nbytes for column in memory.columns.values())
+        if not 0 < count <= 2**48 or segment.size > count * each + HEADER:
+            raise RunError(f"{segment.name} has {segment.size:,} bytes, too many for {count:,} rows of this run.")
+        rows = self._load(self._segment(segment), safetensors.numpy.load, segment.name)
+        for name, column in memory.columns.items():
+            values, expected = rows.get(name), (count, *column.shape[1:])
+            if values is None or values.shape != expected or values.dtype != column.dtype:
+                raise RunError(f"{segment.name} does not hold rows of this run's memory.")
+        return rows
+
+    def check(self, memory: bool = True) -> None:
+        """Raises for the first file that is not what was written; a piece at a time, however large it is."""
+        for name, known in self.manifest.files.items():
+            agree_on_disk(self.path / plain(name), known)
+        for segment in self.manifest.segments if memory else ():
+            path = self.path.parent.parent / "memory" / plain(segment.name)
+            agree_on_disk(path, File(segment.size, segment.sha256))
 
     def check_run(self) -> None:
         """The same for the files of the run itself, and for its metrics as far as they were written then."""
-        folder = self.path.parent.parent
-        for name, known in self.manifest.run.items():
-            agree(folder / name, disk.read(folder / plain(name), LARGEST_JSON), known)
-        self.check_record()
-
-    def check_record(self) -> None:
+        for name in self.manifest.run:
+            self.check_beside(name)
         path, known = self.path.parent.parent / "metrics.jsonl", self.manifest.record
-        agree(path, disk.read(path, LARGEST_TENSORS)[: known.size], known)
+        if disk.digest(path, known.size) != known.sha256:
+            raise changed(path)
+
+    def check_beside(self, name: str) -> None:
+        """Raises where a file of the run that never changes is not what it was when this checkpoint was made."""
+        agree_on_disk(self.path.parent.parent / plain(name), self.manifest.run[name])
 
     def _segment(self, segment: Segment) -> bytes:
         path = self.path.parent.parent / "memory" / plain(segment.name)
@@ -161,8 +194,8 @@ class Checkpoint:
         try:
             loaded: dict[str, Any] = load(data)
             return loaded
-        except (safetensors.SafetensorError, ValueError, KeyError, TypeError) as problem:
-            raise RunError(f"{what} cannot be read: {problem}.") from None
+        except (safetensors.SafetensorError, ValueError, KeyError, TypeError, OverflowError, MemoryError) as problem:
+            raise RunError(f"{what} cannot be read: {problem or type(problem).__name__}.") from None
 
 
 def plain(name: str) -> str:
@@ -177,7 +210,16 @@ def described(data: bytes) -> File:
 
 def agree(path: Path, data: bytes, known: File) -> None:
     if described(data) != known:
-        raise RunError(f"{path} is not what was written: its size or SHA-256 differs.")
+        raise changed(path)
+
+
+def agree_on_disk(path: Path, known: File) -> None:
+    if disk.size_of(path) != known.size or disk.digest(path, known.size) != known.sha256:
+        raise changed(path)
+
+
+def changed(path: Path) -> RunError:
+    return RunError(f"{path} is not what was written: its size or SHA-256 differs.")
 
 
 def find(run: Path) -> tuple[list[Checkpoint], dict[Path, str]]:
@@ -185,81 +227,101 @@ def find(run: Path) -> tuple[list[Checkpoint], dict[Path, str]]:
     found: list[Checkpoint] = []
     wrong: dict[Path, str] = {}
     folder = run / "checkpoints"
-    for path in folder.iterdir() if folder.is_dir() else ():
+    for path in folder.iterdir() if folder.is_dir() and not folder.is_symlink() else ():
         match = NAME.fullmatch(path.name)
         if match is None or path.is_symlink() or not path.is_dir():
             continue
         try:
             data = disk.read(path / "manifest.json", LARGEST_JSON)
             if hashlib.sha256(data).hexdigest()[:16] != match[2]:
-                raise RunError(f"{path / 'manifest.json'} is not what was written: its SHA-256 differs.")
+                raise changed(path / "manifest.json")
             manifest = msgspec.json.decode(data, type=Manifest)
             if manifest.format != FORMAT or manifest.step != int(match[1]):
                 raise RunError(f"{path} is of format {manifest.format}, step {manifest.step}; this is format {FORMAT}.")
             found.append(Checkpoint(path, manifest))
-        except (RunError, msgspec.DecodeError, RecursionError) as problem:
-            wrong[path] = str(problem)
+        except (RunError, msgspec.DecodeError, RecursionError, ValueError) as problem:
+            if path.exists():  # a living run removes old ones while somebody looks
+                wrong[path] = str(problem)
     return sorted(found, key=lambda one: (one.step, one.manifest.serial)), wrong
 
 
 class Keeper:
-    """Writes checkpoints of one run, and remembers which rows of the memory are on the disk already."""
+    """Writes checkpoints of one run, and remembers which rows of the memory are on the disk already.
 
-    def __init__(self, run: Path, keep_last: int, keep_best: int, versions: dict[str, Any]) -> None:
-        self.run, self.keep_last, self.keep_best, self.versions = run, keep_last, keep_best, versions
-        beside = {name: disk.read(run / name, LARGEST_JSON) for name in ("config.json", "versions.json")}
-        self.beside = {name: described(data) for name, data in beside.items()}
-        self.segments: list[Segment] = []  # of the newest checkpoint
-        self.newest: Checkpoint | None = None
-        self.distrusted: set[Path] = set()  # found damaged: they go with the next prune
+    It works in the folders it has opened: a run that is moved is saved where it is now, and one that was begun in its
+    place meanwhile is left alone.
+    """
 
-    def go_on_from(self, chosen: Checkpoint) -> None:
-        """The run goes on from here: later ones, passed over because they are damaged, go with the next prune."""
-        self.newest, self.segments = chosen, chosen.manifest.segments
-        found, _ = find(self.run)
-        self.distrusted = {one.path for one in found if one.step >= chosen.step and one.path != chosen.path}
+    def __init__(
+        self,
+        run: Path,
+        root: disk.Folder,
+        keep_last: int,
+        keep_best: int,
+        versions: dict[str, Any],
+        since: Checkpoint | None = None,
+    ) -> None:
+        """`since` is the checkpoint the run goes on from; what is signed with it is not signed anew."""
+        self.run, self.root, self.keep_last, self.keep_best, self.versions = run, root, keep_last, keep_best, versions
+        try:
+            if not root.is_folder("memory"):  # an empty folder is easily lost in a copy
+                root.make_folder("memory").close()
+            self.checkpoints, self.memory = root.folder("checkpoints"), root.folder("memory")
+        except OSError as problem:
+            raise RunError(f"run {str(run)!r} cannot be written: {problem.strerror}.") from problem
+        self.newest = since
+        self.segments: list[Segment] = since.manifest.segments if since else []  # of the newest checkpoint
+        self.kept: list[Checkpoint] = []  # on the disk, oldest first
+        if since is None:
+            beside = {name: disk.read(run / name, LARGEST_JSON) for name in ("config.json", "versions.json")}
+            self.beside = {name: described(data) for name, data in beside.items()}
+        else:  # later ones, passed over because they are damaged, go with the next prune
+            self.beside = since.manifest.run
+            found, _ = find(run)
+            self.kept = [one for one in found if one.step < since.step or one.path == since.path]
 
     def publish(self, snapshot: Snapshot, memory: AnyMemory, record: File) -> Checkpoint:
-        folder = self.run / "checkpoints"
-        fresh = folder / f".tmp-{uuid.uuid4().hex}"
+        fresh = f".tmp-{uuid.uuid4().hex}"
         try:
             segments = [*self._living(memory), *self._new_rows(memory)]
-            fresh.mkdir()
-            files = {}
-            for name, data in self._contents(snapshot).items():
-                disk.write(fresh / name, data)
-                files[name] = described(data)
-            manifest = Manifest(
-                format=FORMAT,
-                serial=self.newest.manifest.serial + 1 if self.newest else 1,
-                step=snapshot.step,
-                updates=snapshot.updates,
-                score=snapshot.score,
-                threads=snapshot.threads,
-                versions=self.versions,
-                files=files,
-                segments=segments,
-                record=record,
-                run=self.beside,
-            )
-            data = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
-            disk.write(fresh / "manifest.json", data)
-            disk.sync_folder(fresh)
-            final = folder / f"{snapshot.step:09d}-{hashlib.sha256(data).hexdigest()[:16]}"
-            disk.rename(fresh, final)
+            with contextlib.closing(self.checkpoints.make_folder(fresh)) as folder:
+                files = {}
+                for name, data in self._contents(snapshot).items():
+                    folder.write(name, data)
+                    files[name] = described(data)
+                manifest = Manifest(
+                    format=FORMAT,
+                    serial=self.newest.manifest.serial + 1 if self.newest else 1,
+                    step=snapshot.step,
+                    updates=snapshot.updates,
+                    score=snapshot.score,
+                    threads=snapshot.threads,
+                    versions=self.versions,
+                    files=files,
+                    segments=segments,
+                    record=record,
+                    run=self.beside,
+                )
+                data = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+                folder.write("manifest.json", data)
+                folder.sync()
+            final = f"{snapshot.step:09d}-{hashlib.sha256(data).hexdigest()[:16]}"
+            self.checkpoints.rename(fresh, final)
         except OSError as problem:
             with contextlib.suppress(RunError):
                 self.prune()  # what was half written would only take room from the next one
+            gone = "" if self.root.exists() else " (the run's folder was removed while it trained)"
             raise RunError(
-                f"The checkpoint at step {snapshot.step:,} cannot be saved: {problem.strerror}."
+                f"The checkpoint at step {snapshot.step:,} cannot be saved: {problem.strerror}{gone}."
             ) from problem
-        self.segments, self.newest = segments, Checkpoint(final, manifest)
+        self.segments, self.newest = segments, Checkpoint(self.run / "checkpoints" / final, manifest)
+        self.kept.append(self.newest)
         self.prune()
         return self.newest
 
     @staticmethod
     def _contents(snapshot: Snapshot) -> dict[str, bytes]:
-        networks, optimizers, playing = (snapshot.tensors[one] for one in ("networks", "optimizers", "playing"))
+        networks, optimizers, playing = (snapshot.tensors[group] for group in GROUPS)
         return {
             "state.json": msgspec.json.encode(snapshot.state),
             "networks.safetensors": safetensors.torch.save(dict(networks)),
@@ -281,26 +343,28 @@ class Keeper:
     def _segment_of(self, memory: AnyMemory, first: int, end: int) -> Segment:
         data = safetensors.numpy.save(memory.rows(first, end))
         name = f"{first:09d}-{end:09d}-{uuid.uuid4().hex[:8]}.safetensors"
-        folder = self.run / "memory"
-        disk.write(folder / f".tmp-{name}", data)
-        disk.rename(folder / f".tmp-{name}", folder / name)
+        self.memory.write(f".tmp-{name}", data)
+        self.memory.rename(f".tmp-{name}", name)
         return Segment(name, first, end, len(data), hashlib.sha256(data).hexdigest())
 
     def prune(self) -> None:
-        """The newest and the best stay, with the rows they need; what else is there is removed, and never before."""
+        """The newest and the best stay, with the rows they need; what else was written here is removed.
+
+        Only what has a name that is given here, and is no link, was written here: a user's own files stay.
+        """
+        judged = [one for one in self.kept if one.score is not None]
+        best = sorted(judged, key=lambda one: (one.score, one.step))[len(judged) - min(self.keep_best, len(judged)) :]
+        self.kept = [one for one in self.kept if one in self.kept[-self.keep_last :] or one in best]
+        names = {one.path.name for one in self.kept}
+        needed = {segment.name for one in self.kept for segment in one.manifest.segments}
         try:
-            found = [one for one in find(self.run)[0] if one.path not in self.distrusted]
-            judged = [one for one in found if one.score is not None]
-            best = sorted(judged, key=lambda one: (one.score, one.step))[
-                len(judged) - min(self.keep_best, len(judged)) :
-            ]
-            kept = {one.path: one for one in [*found[-self.keep_last :], *best]}
-            needed = {segment.name for one in kept.values() for segment in one.manifest.segments}
-            for path in (self.run / "checkpoints").iterdir():
-                if path not in kept:
-                    disk.remove(path)
-            for path in (self.run / "memory").iterdir():
-                if path.name not in needed:
-                    disk.remove(path)
+            for name in self.checkpoints.names():
+                ours = NAME.fullmatch(name) or TEMPORARY.fullmatch(name)
+                if ours and name not in names and self.checkpoints.is_folder(name):
+                    temporary = name if TEMPORARY.fullmatch(name) else f".tmp-{uuid.uuid4().hex}"
+                    self.checkpoints.remove_folder(name, FILES, temporary)
+            for name in self.memory.names():
+                if SEGMENT_NAME.fullmatch(name) and name not in needed and self.memory.is_file(name):
+                    self.memory.remove(name)
         except OSError as problem:
             raise RunError(f"Old checkpoints cannot be removed: {problem.strerror}.") from problem

@@ -1,7 +1,10 @@
 """The run folder as a whole: made once, opened by one writer at a time, read by anybody."""
 
 import contextlib
+import functools
+import os
 import platform
+import shutil
 import sys
 import uuid
 from collections.abc import Callable
@@ -19,11 +22,14 @@ from td3.keeping.lock import Lock
 from td3.version import VERSION
 
 Read = TypeVar("Read")
+PARTS = ("checkpoints", "memory")
+TRIES = 20  # looks at a folder whose checkpoints a living run removes while they are read
 
 
 class RunFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).absolute()  # an environment may change the working directory
+        self.root: disk.Folder | None = None  # open while the run is written
         self.lock: Lock | None = None
 
     @property
@@ -51,17 +57,21 @@ class RunFolder:
         try:
             if run.path.exists() and (not run.path.is_dir() or any(run.path.iterdir())):
                 raise ConfigError(f"run must be a new or empty folder; {str(path)!r} has something in it.")
-            for name in ("checkpoints", "memory"):
-                (fresh / name).mkdir(parents=True)
-            disk.write(fresh / "config.json", _readable(config.to_data()))
-            disk.write(fresh / "versions.json", _readable(versions()))
-            disk.sync_folder(fresh)
+            fresh.mkdir(parents=True)
+            run.root = disk.Folder.open(fresh)
+            for name in PARTS:
+                run.root.make_folder(name).close()
+            run.root.write("config.json", _readable(config.to_data()))
+            run.root.write("versions.json", _readable(versions()))
+            run.root.sync()
+            run.lock = Lock(run.root, str(path))
             disk.rename(fresh, run.path)
-        except OSError as problem:
-            with contextlib.suppress(OSError):
-                disk.remove(fresh)
-            raise ConfigError(f"run {str(path)!r} cannot be written: {problem.strerror}.") from problem
-        run.lock = Lock(run.path)
+        except BaseException as problem:
+            run.release()
+            shutil.rmtree(fresh, ignore_errors=True)
+            if isinstance(problem, OSError):
+                raise ConfigError(f"run {str(path)!r} cannot be written: {problem.strerror}.") from problem
+            raise
         return run
 
     @classmethod
@@ -69,10 +79,17 @@ class RunFolder:
         run = cls(path)
         if not run.path.is_dir():
             raise ConfigError(f"run {str(path)!r} is no folder.")
+        for part in PARTS:
+            if (run.path / part).is_symlink():
+                raise ConfigError(f"run {str(path)!r} has a link in place of its folder {part}: it is not followed.")
         if not (run.path / "checkpoints").is_dir():
             raise ConfigError(f"run {str(path)!r} has no checkpoints: it is no run of td3.")
         if to_write:
-            run.lock = Lock(run.path)
+            try:
+                run.root = disk.Folder.open(run.path)
+            except OSError as problem:
+                raise ConfigError(f"run {str(path)!r} cannot be opened: {problem.strerror}.") from problem
+            run.lock = Lock(run.root, str(path))
         return run
 
     def begun(self) -> dict[str, Any] | None:
@@ -86,21 +103,23 @@ class RunFolder:
         except (msgspec.DecodeError, RecursionError) as problem:
             raise RunError(f"{self.path / 'config.json'} is no JSON object: {problem}.") from None
 
-    def newest(
-        self, read: Callable[[Checkpoint], Read], which: str = "last", again: bool = True
-    ) -> tuple[Checkpoint, Read, list[str]]:
+    def newest(self, read: Callable[[Checkpoint], Read], which: str = "last") -> tuple[Checkpoint, Read, list[str]]:
         """The newest checkpoint (or the best, or a step's) that `read` can read, and what was wrong with others."""
-        found, unreadable = checkpoint.find(self.path)
-        wrong = list(unreadable.values())
-        for one in self._choose(found, which):
-            try:
-                return one, read(one), wrong
-            except RunError as problem:
-                wrong.append(str(problem))
-        if again and found:  # a live run may have pruned them while we looked
-            return self.newest(read, which, again=False)
-        told = " ".join(wrong) if wrong else "none was saved yet."
-        raise RunError(f"run {str(self.path)!r} has no whole checkpoint: {told}")
+        for _ in range(TRIES):
+            found, unreadable = checkpoint.find(self.path)
+            wrong, vanished = list(unreadable.values()), False
+            for one in self._choose(found, which):
+                try:
+                    return one, read(one), wrong
+                except RunError as problem:
+                    if one.path.exists():
+                        wrong.append(str(problem))
+                    else:
+                        vanished = True
+            if not vanished:
+                break
+        why = " ".join(wrong) if wrong else "none was saved yet."
+        raise RunError(f"run {str(self.path)!r} has no whole checkpoint: {why}")
 
     @staticmethod
     def _choose(found: list[Checkpoint], which: str) -> list[Checkpoint]:
@@ -109,34 +128,50 @@ class RunFolder:
             return found[::-1]
         if which == "best":
             return sorted(found, key=lambda one: (one.score is not None, one.score or 0.0, one.step), reverse=True)
-        chosen = [one for one in found if which.isdecimal() and one.step == int(which)]
+        chosen = [one for one in found if str(one.step) == (which.lstrip("0") or "0")]
         if not chosen:
             steps = ", ".join(dict.fromkeys(str(one.step) for one in found)) or "none"
             raise ConfigError(f"checkpoint must be last, best or one of the steps {steps}; got {which!r}.")
         return chosen
 
+    def in_place(self) -> bool:
+        """Whether the path still leads to the folder that is written; not after a run was moved or removed."""
+        try:
+            return self.root is not None and os.path.samestat(self.path.stat(), os.fstat(self.root.descriptor))
+        except OSError:
+            return False
+
     def release(self) -> None:
         if self.lock is not None:
             self.lock.release()
             self.lock = None
+        if self.root is not None:
+            self.root.close()
+            self.root = None
 
 
 def verify(path: str | Path) -> dict[str, str]:
     """Every checkpoint's name, oldest first, with what is wrong with it, or ''."""
     run = RunFolder.open(path)
-    found, wrong = checkpoint.find(run.path)
-    results = {place.name: why for place, why in wrong.items()}
-    for one in found:
-        try:
-            one.check()
-            if one is found[-1]:
-                one.check_run()
-            results[one.path.name] = ""
-        except RunError as problem:
-            results[one.path.name] = str(problem)
+    results: dict[str, str] = {}
+    for _ in range(TRIES):
+        found, wrong = checkpoint.find(run.path)
+        results = {place.name: why for place, why in wrong.items()}
+        for one in found:
+            try:
+                one.check()
+                if one is found[-1]:
+                    one.check_run()
+                results[one.path.name] = ""
+            except RunError as problem:
+                if one.path.exists():
+                    results[one.path.name] = str(problem)
+        if not found or found[-1].path.name in results:  # else the newest was removed, for there is a newer one
+            break
     return dict(sorted(results.items(), key=lambda item: int(item[0].split("-")[0])))
 
 
+@functools.cache  # the texts that name them are long
 def versions() -> dict[str, Any]:
     """What a result depends on besides the config; MuJoCo's physics changes between releases."""
     packages = ("torch", "numpy", "gymnasium", "mujoco", "safetensors")

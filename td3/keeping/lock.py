@@ -1,31 +1,33 @@
 """One writer per run: a lock that the system itself releases when its holder dies."""
 
 import contextlib
+import errno
 import fcntl
 import os
 import socket
-from pathlib import Path
 
 import msgspec
 
 from td3.errors import ConfigError
+from td3.keeping import disk
 
 
 class Lock:
     """Held from creation to `release`; whoever comes second is told who has it."""
 
-    def __init__(self, folder: Path) -> None:
-        path = folder / "lock"
+    def __init__(self, folder: disk.Folder, name: str) -> None:
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+            self._file = folder.open_to_write("lock")
         except OSError as problem:
-            raise ConfigError(f"run {str(folder)!r} cannot be written: {problem.strerror}.") from None
+            raise ConfigError(f"run {name!r} cannot be written: lock: {problem.strerror}.") from None
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except OSError as problem:
             holder = self._holder()
             os.close(self._file)
-            raise ConfigError(f"run {str(folder)!r} is being written by {holder}: wait for it, or stop it.") from None
+            if problem.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                raise ConfigError(f"run {name!r} cannot be locked: {problem.strerror}.") from None
+            raise ConfigError(f"run {name!r} is being written by {holder}: wait for it, or stop it.") from None
         with contextlib.suppress(OSError):  # who holds it is a courtesy; that it is held is the lock
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, msgspec.json.encode({"pid": os.getpid(), "host": socket.gethostname()}), 0)

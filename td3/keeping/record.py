@@ -1,7 +1,6 @@
 """The record of a run: one JSON object per line, appended in one write, readable while it grows."""
 
 import contextlib
-import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import msgspec
 
 from td3.errors import RunError
+from td3.keeping import disk
 
 
 class Record:
@@ -22,9 +22,8 @@ class Record:
     def __init__(self, path: Path, length: int = 0) -> None:
         self.problem: str | None = None  # of the last row that could not be written
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
-            written = os.pread(self._file, length, 0) if length else b""
-            self.hash, self.length = hashlib.sha256(written), len(written)
+            self._file = disk.Folder.open(path.parent).open_to_write(path.name)
+            self.hash, self.length = disk.hash_of(self._file, length)
             os.ftruncate(self._file, self.length)
         except OSError as problem:
             raise RunError(f"The metrics {path} cannot be written: {problem.strerror}.") from problem
@@ -49,11 +48,10 @@ class Record:
 def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
     """Every whole line; a last one torn by a crash is passed over."""
     try:
-        lines = path.read_bytes().split(b"\n")
+        with path.open("rb") as lines:
+            for line in lines:
+                with contextlib.suppress(msgspec.DecodeError, RecursionError):
+                    if line.endswith(b"\n"):
+                        yield msgspec.json.decode(line, type=dict[str, Any])
     except OSError as problem:
         raise RunError(f"The metrics {path} cannot be read: {problem.strerror}.") from problem
-    for line in lines[:-1]:
-        try:
-            yield msgspec.json.decode(line, type=dict[str, Any])
-        except msgspec.DecodeError:
-            continue

@@ -11,6 +11,7 @@ from td3.learner.reading import Normalizer
 from td3.learner.td3 import Learner
 
 NETWORKS = ("actor", "actor_target", "critics", "critic_targets")
+LONGEST_REASON = 500  # characters: PyTorch lists every tensor
 OPTIMIZERS = ("actor_optimizer", "critics_optimizer")
 
 
@@ -23,6 +24,10 @@ def network_tensors(learner: Learner) -> dict[str, Tensor]:
     }
     read_with = learner.normalizer.tensors() if learner.normalizer else {}
     return {**tensors, **{f"normalizer.{name}": tensor for name, tensor in read_with.items()}}
+
+
+def bytes_of(tensors: Mapping[str, Tensor]) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
 
 
 def put_networks(learner: Learner, tensors: Mapping[str, Tensor]) -> None:
@@ -77,7 +82,7 @@ def put(network: nn.Module, tensors: Mapping[str, Tensor], name: str) -> None:
         network.load_state_dict(part_of(tensors, name))
     except RuntimeError as problem:
         reason = " ".join(str(problem).split())
-        raise RunError(f"The networks' file does not fit the run's config: {reason}") from None
+        raise RunError(f"The networks' file does not fit the run's config: {reason[:LONGEST_REASON]}") from None
 
 
 def part_of(tensors: Mapping[str, Tensor], network: str) -> dict[str, Tensor]:

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from td3.errors import RunError
 from td3.replay.links import NONE, Links, look_ahead
 from td3.replay.memory import newest, write
 from td3.types import Batch, Layout, Rows, Transitions
@@ -82,6 +83,10 @@ class FrameMemory:
             reach = np.where(reach >= self.oldest, self.links.before(reach % self.capacity), NONE)
         self._reach[number % self.capacity] = reach + 1
 
+    def break_links(self) -> None:
+        """Moments between the last one and the next are missing: no stack or look ahead crosses that gap."""
+        self.links.break_off()
+
     def rows(self, first: int, end: int) -> dict[str, NDArray[Any]]:
         """Copies of the moments numbered from `first` to before `end`, in the order they were written."""
         places = np.arange(first, end) % self.capacity
@@ -97,6 +102,8 @@ class FrameMemory:
         held = min(self.written, self.capacity)
         places = chance.integers(held, size=count)
         while not (whole := self._whole(places)).all():
+            if not whole.any() and not len(self):
+                raise RunError("The memory holds no transition that can be drawn.")
             places[~whole] = chance.integers(held, size=count - np.count_nonzero(whole))
         return places
 

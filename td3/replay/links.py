@@ -26,6 +26,10 @@ class Links:
     def nbytes(self) -> int:
         return self._before.nbytes + self._after.nbytes
 
+    def break_off(self) -> None:
+        """What is added next follows on nothing that is held: rows in between are missing."""
+        self._newest[:] = NONE
+
     def before(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """The numbers of the rows before; a row's own where it begins an episode; NONE where there was never one."""
         return self._before[places] - 1

@@ -53,6 +53,11 @@ class Memory:
             self.links.add(first, rows["env"], rows["first"])
         self.written = first + len(rows["reward"])
 
+    def break_links(self) -> None:
+        """Rows between the last one and the next are missing: no look ahead crosses that gap."""
+        if self.links:
+            self.links.break_off()
+
     @property
     def oldest(self) -> int:
         """The number of the oldest row still held."""

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from td3.errors import ConfigError
+from td3.wording import counted
 
 RESERVE = 512 * 2**20  # networks, torch and the environments need some too
 CGROUP = Path("/sys/fs/cgroup")
@@ -16,7 +17,7 @@ def check_room(bytes_each: int, rows: int, proc: Path = Path("/proc"), cgroup: P
     if room is not None and needed > room - RESERVE:
         fits = max(0, (room - RESERVE) // bytes_each)
         raise ConfigError(
-            f"buffer_size must be at most {fits:,} here: {rows:,} transitions of {bytes_each:,} bytes take "
+            f"buffer_size must be at most {fits:,} here: {counted(rows, 'transition')} of {bytes_each:,} bytes take "
             f"{human(needed)}, and {whose} has room for {human(room)}."
         )
     return needed

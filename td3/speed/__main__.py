@@ -5,16 +5,17 @@ import json
 import os
 import sys
 
+from td3.views.speaking import answer, answers_only, say
+
 
 def main() -> None:
     plan = json.loads(sys.argv[1])
     if hasattr(os, "sched_setaffinity"):  # before any library counts the cores
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: plan["threads"]])
-    answer, sys.stdout = sys.stdout, sys.stderr  # what peers print is no part of the answer
-    from td3.speed.measuring import measure
+    with answers_only():  # what peers print is no part of the answer
+        from td3.speed.measuring import measure
 
-    result = measure(**plan, say=lambda words: print(words, file=sys.stderr, flush=True))
-    json.dump(result, answer)
+        answer(measure(**plan, say=say))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
+from td3.wording import counted
+
 if TYPE_CHECKING:
     from td3.types import Layout
 
@@ -57,7 +59,7 @@ class ImageCase(NamedTuple):
     def words(self) -> str:
         encoder = f"{'-'.join(map(str, self.encoder_channels))} → {self.encoder_features}"
         layers = "-".join(map(str, self.hidden))
-        return f"{self.seen} ({encoder}, {layers}, batch {self.batch}, {self.actions} actions)"
+        return f"{self.seen} ({encoder}, {layers}, batch {self.batch}, {counted(self.actions, 'action')})"
 
 
 CASES = {

@@ -7,6 +7,7 @@ from typing import Any
 
 from td3.speed.cases import Case, ImageCase
 from td3.speed.pixels import EPISODE, SAVING
+from td3.wording import counted
 
 
 def tables(result: dict[str, Any]) -> str:
@@ -14,7 +15,7 @@ def tables(result: dict[str, Any]) -> str:
 
 
 def sections(run: dict[str, Any]) -> Iterator[list[str]]:
-    threads = f"{run['threads']} thread{'s' if run['threads'] > 1 else ''}"
+    threads = counted(run["threads"], "thread")
     names = list(run["subjects"])
     if "updates" in run:
         peak = run["peak_gflops"]
@@ -157,7 +158,7 @@ def draw(result: dict[str, Any], path: Path) -> None:
     left.tick_params(axis="x", labelsize=7)
     left.set_yscale("log")
     left.set_ylabel("updates per second")
-    left.set_title(f"{run['threads']} threads, best of {run['rounds']} interleaved rounds", fontsize=10)
+    left.set_title(f"{counted(run['threads'], 'thread')}, best of {run['rounds']} interleaved rounds", fontsize=10)
     left.legend(fontsize=8, frameon=False)
     for name in ("batch", "width"):
         points = run.get("growth", {}).get(name, {})

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from td3.errors import TD3Error
+from td3.wording import counted
 
 
 class BenchFailed(TD3Error):
@@ -19,6 +20,6 @@ def bench(threads: list[int], **plan: Any) -> dict[str, Any]:
         words = [sys.executable, "-m", "td3.speed", json.dumps({"threads": count, **plan})]
         done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
         if done.returncode:
-            raise BenchFailed(f"The measurement with {count} threads ended with code {done.returncode}.")
+            raise BenchFailed(f"The measurement with {counted(count, 'thread')} ended with code {done.returncode}.")
         runs.append(json.loads(done.stdout))
     return {"machine": f"{platform.system()} {platform.machine()}", "runs": runs}

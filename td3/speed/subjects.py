@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from td3.config import Config
+from td3.environments import make_single
 from td3.learner import ENGINES, Learner, described, why_not_native
 from td3.speed.cases import Case, ImageCase
 from td3.training import Session
@@ -110,7 +111,7 @@ class StableBaselines(Subject):
         return run
 
     def steps(self, env: str, case: Case) -> Run:
-        model = self.model(gymnasium.make(env), case, 100_000)
+        model = self.model(make_single(env), case, 100_000)
         model.learn(WARMUP)
         return lambda count: model.learn(count, reset_num_timesteps=False)
 

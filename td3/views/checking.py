@@ -14,13 +14,17 @@ from td3.errors import ConfigError
 from td3.learner.making import check_networks, engine_for
 from td3.replay import bytes_per_transition
 from td3.replay.room import check_room, human
+from td3.wording import counted
 
 STEPS = 200
 
 
 def check_environment(config: Config) -> dict[str, Any]:
     """Makes it, plays some random steps, and tells what was found; raises what training would raise."""
-    worlds = make_worlds(config.env, config.num_envs, config.workers, config.worker_timeout, view=View.of(config))
+    view = View.of(config)
+    worlds = make_worlds(
+        config.env, config.num_envs, config.workers, config.worker_timeout, view=view, env_args=config.env_args
+    )
     try:
         layout = worlds.observation.layout
         engine, _ = engine_for(config, layout, worlds.num_envs)
@@ -77,15 +81,16 @@ def reading(part: Part, config: Config) -> dict[str, Any]:
     """What is done with a part of the observation, and how many numbers the networks read of it."""
     if part.picture:
         frames = f"{part.stack} frames" if part.stack > 1 else "an image"
-        channels = f"{part.picture.channels} channel{'s' if part.picture.channels > 1 else ''}"
+        channels = counted(part.picture.channels, "channel")
         layers = ", ".join(map(str, config.encoder_channels))
-        shift = f", shifted by up to {config.random_shift} pixels when learned from" if config.random_shift else ""
+        by = counted(config.random_shift, "pixel")
+        shift = f", shifted by up to {by} when learned from" if config.random_shift else ""
         read = (
             f"{frames} of {part.picture.height}×{part.picture.width}, {channels}; each remembered once, as bytes"
-            f"{shift}; convolutions {layers} make {config.encoder_features} numbers of it"
+            f"{shift}; convolutions {layers} make {counted(config.encoder_features, 'number')} of it"
         )
         return {"numbers": config.encoder_features, "read": read}
-    numbers = f"{part.size} number{'s' if part.size > 1 else ''}"
+    numbers = counted(part.size, "number")
     one_hot = ", a 1 for the one it is" if part.categories is not None else ""
     normal = ", normalised" if config.normalize_observations else ""
     return {"numbers": part.size, "read": f"{numbers}{one_hot}{normal}"}
@@ -96,13 +101,16 @@ def lines_of(found: dict[str, Any]) -> list[str]:
     settings = ", ".join(f"{name} {value}" for name, value in found["task_settings"].items() if name in SETTINGS)
     low, high = found["reward_range"]
     ended = found["episode_lengths"]
-    episodes = f"{len(ended)} episodes ended, the longest after {max(ended)} steps" if ended else "no episode ended"
+    episodes = "no episode ended"
+    if ended:
+        episodes = f"{counted(len(ended), 'episode')} ended, the longest after {counted(max(ended), 'step')}"
     rows = [
         *(("sees" if place == 0 else "", part) for place, part in enumerate(parts[:12])),
         ("", f"… {len(parts)} parts in all" if len(parts) > 12 else ""),
         (
             "does",
-            f"{found['action_size']} numbers, shape {tuple(found['action_shape'])}, in {found['action_bounds']}",
+            f"{counted(found['action_size'], 'number')}, shape {tuple(found['action_shape'])}, "
+            f"in {found['action_bounds']}",
         ),
         (
             "memory",

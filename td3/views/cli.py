@@ -1,6 +1,6 @@
 """The command `td3`: flags become a Config, events become text, errors become one sentence and an exit code.
 
-Exit codes: 0 done, 1 the run failed, 2 bad input, 130 or 143 stopped by a signal after saving. Human text
+Exit codes: 0 done, 1 the run failed, 2 bad input, 129, 130 or 143 stopped by a signal after saving. Human text
 goes to stderr; with `--json`, exactly one JSON document goes to stdout. Nothing heavy is imported before a
 command needs it: `--help` answers at once.
 """
@@ -9,17 +9,22 @@ import argparse
 import contextlib
 import importlib.util
 import os
-import shlex
+import re
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from td3.config import PRESETS, SETTINGS, Config, checked, parse, type_words
-from td3.errors import ConfigError, SpaceError, TD3Error, did_you_mean
+from td3.config import SETTINGS, Config, checked, explained, parse, parse_env_args, type_words, whole_number_in
+from td3.errors import ConfigError, Interrupted, SpaceError, TD3Error
 from td3.speed.cases import CASES, SECTIONS
+from td3.synonyms import command_for, instead_of
 from td3.version import VERSION
-from td3.views.speaking import Interrupted, answer, answers_only, say
+from td3.views.signals import end_at_once
+from td3.views.speaking import answer, answers_only, say, shell_command, shell_word, write_out
+from td3.wording import brief, counted, did_you_mean
 
 if TYPE_CHECKING:
     from td3.types import Event
@@ -28,48 +33,153 @@ if TYPE_CHECKING:
 class Parser(argparse.ArgumentParser):
     """argparse, but what it refuses becomes our one sentence."""
 
+    def __init__(self, **known: Any) -> None:
+        super().__init__(**known)
+        self._negative_number_matcher = re.compile(r"-\.?\d")  # -1e-5 too is a value, and no flag
+
     def error(self, message: str) -> NoReturn:
         raise ConfigError(message[0].upper() + message[1:] + f"; see {self.prog} --help.")
 
+    def _print_message(self, message: str, _file: Any = None) -> None:
+        write_out(message)
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    try:
-        chosen = understand(list(sys.argv[1:] if arguments is None else arguments))
-        with answers_only():
+    with answers_only():
+        try:
+            chosen = understand(list(sys.argv[1:] if arguments is None else arguments))
+            check_working_directory()
             result: int = chosen.do(chosen)
-        return result
-    except (ConfigError, SpaceError) as problem:
-        say(f"td3: {problem}")
-        return 2
-    except TD3Error as problem:
-        say(f"td3: {problem}")
-        return 1
-    except Interrupted as stop:
-        say("td3: stopped.")
-        return 128 + stop.signal
-    except KeyboardInterrupt:
-        say("td3: stopped.")
-        return 130
-    except BrokenPipeError:  # the reader of our answer has gone: nobody is left to tell
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+            return result
+        except (ConfigError, SpaceError) as problem:
+            return failed(problem, str(problem), 2)
+        except TD3Error as problem:
+            return failed(problem, str(problem))
+        except Interrupted as problem:
+            return failed(problem, "stopped.", 128 + problem.signal)
+        except KeyboardInterrupt as problem:
+            return failed(problem, "stopped.", 130)
+        except BrokenPipeError:  # the reader of our answer has gone: nobody is left to tell
+            return 1
+        except MemoryError as problem:
+            return failed(problem, "There is not enough memory.")
+        except ImportError as problem:
+            return failed(problem, f"A library cannot be loaded: {problem}.")
+        except OSError as problem:
+            named = f"{problem.filename}: " if problem.filename else ""
+            return failed(problem, f"The system refused: {named}{problem.strerror or problem}.")
+        except Exception as problem:
+            say(*"".join(traceback.format_exception(problem)).splitlines())
+            return failed(problem, f"{type(problem).__name__} was not expected: this is a mistake in td3.")
+
+
+def check_working_directory() -> None:
+    """PyTorch's libraries end the process without a word of ours where it is gone."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise ConfigError("The current working directory was removed: change to another one.") from None
+
+
+def entry() -> int:
+    """The process `td3`: as `main`, and what ends it while Python tidies up leaves no trace."""
+    code = main()
+    end_at_once()
+    return code
+
+
+def failed(problem: BaseException, sentence: str, code: int = 1) -> int:
+    """Says what went wrong, and what is left of the run; the exit code."""
+    say(f"td3: {sentence}", *filter(None, [getattr(problem, "what_is_left", "")]))
+    return code
 
 
 def understand(words: list[str]) -> argparse.Namespace:
+    words = words or ["--help"]
     parser, commands = make_parser()
-    if words and not words[0].startswith("-") and words[0] not in commands:
-        known = ", ".join(commands)
-        raise ConfigError(f"{words[0]!r} is no command of td3.{did_you_mean(words[0], commands)} There are: {known}.")
+    first = words[0].split("=")[0]
+    if words[0] in commands:
+        check_flags(words[0], words[1:], commands)
+    elif not first.startswith("-"):
+        raise ConfigError(no_command(words[0], commands))
+    elif first not in parser._option_string_actions:
+        homes = having(first, commands)
+        after = f"{first} must come after a command, as in: {homes[0]} {first}." if homes else ""
+        raise ConfigError(after or no_flag(first, "train", commands))
     chosen, unknown = parser.parse_known_args(words)
+    if unknown and unknown[0].startswith("-"):
+        raise ConfigError(no_flag(unknown[0], chosen.command, commands))
     if unknown:
-        one = unknown[0].split("=")[0]
-        flags = commands[chosen.command]._option_string_actions
-        raise ConfigError(
-            f"{one} is no flag of td3 {chosen.command}.{did_you_mean(one, flags)}"
-            if one.startswith("-")
-            else f"td3 {chosen.command} takes no further word; got {one!r}."
-        )
+        raise ConfigError(f"td3 {chosen.command} takes no further word; got {brief(unknown[0])}.")
     return chosen
+
+
+YES_OR_NO = ("true", "false", "yes", "no", "on", "off", "1", "0")
+
+
+def check_flags(command: str, words: list[str], commands: dict[str, Parser]) -> None:
+    """Refuses what argparse would misread: an unknown flag's value, a value where none belongs, numbers apart."""
+    known = commands[command]._option_string_actions
+    for place, word in enumerate(takewhile(lambda word: word != "--", words)):
+        name, equals, value = word.partition("=")
+        if not name.startswith("--"):
+            continue
+        if name not in known:
+            raise ConfigError(no_flag(name, command, commands))
+        after = words[place + 1 :]
+        if known[name].nargs == 0 and (equals or (after and after[0].casefold() in YES_OR_NO)):
+            ways = " or ".join(known[name].option_strings)
+            raise ConfigError(f"{name} takes no value: write {ways} alone; got {brief(value if equals else after[0])}.")
+        numbers = list(takewhile(str.isdecimal, after))
+        if len(numbers) > 1 and "," in str(known[name].metavar):
+            raise ConfigError(f"{name} takes numbers with commas between them: {name} {brief(','.join(numbers), str)}.")
+
+
+def having(name: str, commands: dict[str, Parser]) -> list[str]:
+    """The commands that know a flag."""
+    return [f"td3 {command}" for command, parser in commands.items() if name in parser._option_string_actions]
+
+
+def no_command(word: str, commands: Iterable[str]) -> str:
+    """Says which command was meant, as far as that can be known."""
+    meant = command_for(word)
+    if not meant and (":" in word or re.search(r"-v\d+$", word)):
+        meant = shell_command("train", word)
+    near = f": use {meant}." if meant else f".{did_you_mean(word, commands)}"
+    return f"{brief(word)} is no command of td3{near} There are: {', '.join(commands)}."
+
+
+RENAMED = {("evaluate", "eval_episodes"): "--episodes"}  # what a setting is called as a flag of one command
+
+
+def no_flag(name: str, command: str, commands: dict[str, Parser]) -> str:
+    """Says which flag was meant: one by another library's name, one of another command, or a near miss."""
+    name = brief(name.split("=")[0], str)
+    own = commands[command]._option_string_actions
+    words = {action.dest: action.metavar for action in commands[command]._actions if not action.option_strings}
+    missing: list[str] = []
+
+    def shown(setting: str) -> str:
+        """A setting as this command takes it."""
+        if word := words.get(setting) or words.get(f"{setting}s"):
+            return f"{word}, without a flag before it"
+        known = RENAMED.get((command, setting), flag(setting))
+        if known not in own:
+            missing.append(known)
+        return known
+
+    setting = name.strip("-").replace("-", "_")
+    advice = f"use {shown(setting)}"
+    if missing:  # no setting of this command by its own name: perhaps by another library's
+        missing.clear()
+        advice = instead_of(setting, shown)
+    homes = having(name, commands)
+    if homes and (missing or not advice):
+        kept = "; a run keeps the settings it began with" if command == "resume" and setting in SETTINGS else ""
+        return f"{name} is no flag of td3 {command}, but of {' and '.join(homes)}{kept}."
+    if advice:
+        return f"{name} is no flag of td3 {command}{'; with td3 train, ' if missing else ': '}{advice}."
+    return f"{name} is no flag of td3 {command}.{did_you_mean(name, own)}"
 
 
 def make_parser() -> tuple[Parser, dict[str, Parser]]:
@@ -100,6 +210,10 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
     resume.add_argument("run", metavar="RUN", help="the run's folder")
     resume.add_argument("--steps", metavar="N", help="a further goal than the run's own")
     resume.add_argument("--engine", metavar=metavar("engine"), help="go on with another engine")
+    resume.add_argument("--film", action=argparse.BooleanOptionalAction, help="go on with or without films")
+    resume.add_argument(
+        "--without-memory", action="store_true", help="where part of the replay memory is damaged, go on without it"
+    )
     resume.add_argument("--quiet", action="store_true", help="say only how it ended")
     resume.add_argument("--watch", action="store_true", help="show the run on a live web page, too")
     trusting(resume)
@@ -145,22 +259,31 @@ def with_settings(parser: Parser) -> None:
             if isinstance(SETTINGS[name].default, bool):
                 either = argparse.BooleanOptionalAction
                 settings.add_argument(flag(name), dest=f"set_{name}", action=either, help=help_of(name))
+            elif name == "env_args":
+                words = f"{help_of(name)}; once for each"
+                settings.add_argument(flag(name), dest="env_args", action="append", metavar="NAME=VALUE", help=words)
             else:
                 settings.add_argument(flag(name), dest=f"set_{name}", metavar=metavar(name), help=help_of(name))
 
 
 def config_of(chosen: argparse.Namespace) -> Config:
     """The Config that these flags ask for."""
-    given = {name: getattr(chosen, f"set_{name}") for name in SETTINGS if name != "env"}
+    given = {name: getattr(chosen, f"set_{name}") for name in SETTINGS if name not in ("env", "env_args")}
     values: dict[str, Any] = {
         name: text if isinstance(text, bool) else parse(name, text) for name, text in given.items() if text is not None
     }
+    if chosen.env_args:
+        values["env_args"] = parse_env_args(chosen.env_args)
     return Config(**values) if chosen.env is None else Config(env=chosen.env, **values)
 
 
 def trusting(parser: Parser) -> None:
     parser.add_argument("--env", metavar="ENV", help="play this environment instead of the one the run names")
-    parser.add_argument("--trust", action="store_true", help="import the Python code the run's env names")
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="import the Python code the run's env names, and start as many processes as it asks for",
+    )
 
 
 def serving(parser: Parser) -> None:
@@ -174,6 +297,8 @@ def serving(parser: Parser) -> None:
 
 
 def flag(name: str) -> str:
+    if name == "env_args":
+        return "--env-arg"
     return "--" + name.replace("_", "-")
 
 
@@ -187,38 +312,33 @@ def metavar(name: str) -> str:
 
 
 def help_of(name: str) -> str:
-    """Meaning, range and default, from the setting's own home."""
-    known = SETTINGS[name]
-    default = ",".join(map(str, known.default)) if isinstance(known.default, tuple) else known.default
-    other = {preset: values[name] for preset, values in PRESETS.items() if name in values}
-    told = [known.allowed if not known.choices else ""]
-    told += [f"default {default}" if default is not None else ""]
-    told += [f"{preset}: {','.join(map(str, v)) if isinstance(v, tuple) else v}" for preset, v in other.items()]
-    return f"{known.meaning} [{'; '.join(one for one in told if one)}]".replace(" []", "").replace("%", "%%")
+    return explained(name).replace("%", "%%")  # argparse's own sign
 
 
 def run_train(chosen: argparse.Namespace) -> int:
     config = config_of(chosen)
+    if chosen.run == "":
+        raise ConfigError("--run must be the name of a folder; got ''.")
     find_local_modules()
     from td3.training import train
     from td3.views.training import new_folder, watch_training
 
     folder = Path(chosen.run) if chosen.run else new_folder(config)
     with page_beside(chosen, folder, train(config, folder)) as events:
-        return watch_training(events, folder, quiet=chosen.quiet, as_json=chosen.json)
+        return watch_training(events, folder, None, quiet=chosen.quiet, as_json=chosen.json)
 
 
 def run_resume(chosen: argparse.Namespace) -> int:
-    steps = None if chosen.steps is None else whole_number("--steps", chosen.steps, at_least=1)
+    steps = None if chosen.steps is None else number_for("steps", "--steps", chosen.steps)
     if chosen.env or chosen.trust:
         find_local_modules()
     from td3.training import resume
     from td3.views.training import watch_training
 
     engine = None if chosen.engine is None else checked("engine", chosen.engine)
-    events = resume(chosen.run, steps, chosen.env, chosen.trust, engine)
+    events = resume(chosen.run, steps, chosen.env, chosen.trust, engine, chosen.film, chosen.without_memory)
     with page_beside(chosen, Path(chosen.run), events) as followed:
-        return watch_training(followed, Path(chosen.run), quiet=chosen.quiet, as_json=chosen.json)
+        return watch_training(followed, Path(chosen.run), chosen.env, quiet=chosen.quiet, as_json=chosen.json)
 
 
 @contextlib.contextmanager
@@ -234,7 +354,7 @@ def page_beside(chosen: argparse.Namespace, folder: Path, events: "Iterator[Even
     with beside(folder) as address:
         say(f"Watch it at {address}")
         yield events
-    say(f"The page ended with the run; look again with: td3 watch {shlex.quote(str(folder))}")
+    say(f"The page ended with the run; look again with: {shell_command('watch', folder)}")
 
 
 def run_verify(chosen: argparse.Namespace) -> int:
@@ -252,8 +372,8 @@ def run_verify(chosen: argparse.Namespace) -> int:
 
 
 def run_evaluate(chosen: argparse.Namespace) -> int:
-    episodes = whole_number("--episodes", chosen.episodes, at_least=1)
-    seed = whole_number("--seed", chosen.seed, at_least=0)
+    episodes = number_for("eval_episodes", "--episodes", chosen.episodes)
+    seed = number_for("seed", "--seed", chosen.seed)
     if chosen.env or chosen.trust:
         find_local_modules()
     from td3.agent import evaluate, load
@@ -279,7 +399,7 @@ def run_evaluate(chosen: argparse.Namespace) -> int:
         )
     else:
         say(
-            f"{name} after {agent.step:,} steps, {judged.episodes} episodes without noise: "
+            f"{name} after {counted(agent.step, 'step')}, {counted(judged.episodes, 'episode')} without noise: "
             f"{judged.mean:.1f} ± {judged.std:.1f} (lowest {min(judged.returns):.1f}, "
             f"highest {max(judged.returns):.1f})."
         )
@@ -295,7 +415,7 @@ def run_check(chosen: argparse.Namespace) -> int:
     if chosen.json:
         answer(found)
     else:
-        say("\n".join(lines_of(found)))
+        say(*lines_of(found))
     return 0
 
 
@@ -365,7 +485,7 @@ def run_bench(chosen: argparse.Namespace) -> int:
     if chosen.json:
         answer(result)
     else:
-        say(tables(result))
+        say(*tables(result).splitlines())
     return 0
 
 
@@ -379,25 +499,35 @@ def among(name: str, text: str | None, allowed: Iterable[str]) -> list[str]:
     for word in words_of(text):
         if word not in allowed:
             known = ", ".join(allowed)
-            raise ConfigError(f"{name} must be of {known}; got {word!r}.{did_you_mean(word, allowed)}")
+            raise ConfigError(f"{name} must be of {known}; got {brief(word)}.{did_you_mean(word, allowed)}")
     return words_of(text) or allowed
 
 
 def needs(module: str, extra: str) -> None:
     """An optional library is there, or one sentence tells how to get it."""
     if importlib.util.find_spec(module) is None:
-        raise ConfigError(f"This needs {module}, which is not installed: pip install 'td3[{extra}]'.")
+        checkout = Path(__file__).parents[2]
+        what, flags = f"td3[{extra}]", ""
+        if (checkout / "pyproject.toml").is_file():
+            what, flags = f"{'.' if checkout.samefile(os.curdir) else checkout}[{extra}]", "-e "
+        raise ConfigError(f"This needs {module}, which is not installed: pip install {flags}{shell_word(what)}")
 
 
 def whole_number(name: str, text: str, at_least: int, at_most: int | None = None) -> int:
     try:
-        number = int(text)
+        number = whole_number_in(text)
     except ValueError:
         number = at_least - 1
     if number < at_least or (at_most is not None and number > at_most):
         limit = f"at least {at_least}" if at_most is None else f"from {at_least} to {at_most:,}"
-        raise ConfigError(f"{name} must be a whole number, {limit}; got {text!r}.")
+        raise ConfigError(f"{name} must be a whole number, {limit}; got {brief(text)}.")
     return number
+
+
+def number_for(setting: str, name: str, text: str) -> int:
+    """A whole number within the limits of a setting, for a flag of another name or command."""
+    known = SETTINGS[setting]
+    return whole_number(name, text, known.at_least, known.at_most)  # type: ignore[arg-type]
 
 
 def find_local_modules() -> None:

@@ -1,7 +1,6 @@
 """Two ways to show a run's events in a terminal: a live panel, and plain lines where nobody is looking."""
 
 import itertools
-import sys
 import time
 from collections import deque
 from pathlib import Path
@@ -9,7 +8,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from td3.config import Config, env_name
-from td3.types import EpisodeEnded, Evaluated, Event, Measured, Resumed, SaveFailed, Started
+from td3.types import EpisodeEnded, Evaluated, Event, Measured, Noted, Resumed, SaveFailed, Started
+from td3.views.speaking import console, rich_text, say
+from td3.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -41,9 +42,9 @@ class PlainView:
             return
         if isinstance(event, Started):
             self.config = event.config
-            self._lines(beginning(event, self.folder))
-        elif isinstance(event, Resumed | SaveFailed):
-            self._lines(noteworthy(event))
+            say(*beginning(event, self.folder))
+        elif isinstance(event, Resumed | SaveFailed | Noted):
+            say(*noteworthy(event))
         elif isinstance(event, Evaluated):
             self._line(event.step, f"return {event.evaluation.mean:9.1f} ± {event.evaluation.std:.1f}")
         elif isinstance(event, Measured) and not self.config.eval_every:
@@ -52,22 +53,16 @@ class PlainView:
                 self._tenth = tenth
                 self._line(event.step, f"{event.metrics['time/steps_per_second']:,.0f} steps/s")
 
-    @staticmethod
-    def _lines(lines: list[str]) -> None:
-        for line in lines:
-            print(line, file=sys.stderr, flush=True)
-
     def _line(self, step: int, text: str) -> None:
         width = len(f"{self.config.steps:,}")
         elapsed = clock(time.monotonic() - self._began)
-        print(f"step {step:>{width},}  {text}  ({elapsed})", file=sys.stderr, flush=True)
+        say(f"step {step:>{width},}  {text}  ({elapsed})")
 
 
 class LiveView:
     """Progress, time left, returns, losses, values and speed, redrawn four times a second."""
 
     def __init__(self, folder: Path) -> None:
-        from rich.console import Console
         from rich.live import Live
 
         self.config, self.folder = Config(), folder
@@ -77,9 +72,7 @@ class LiveView:
         self.episodes = 0
         self.evaluations: list[float] = []
         self._began = time.monotonic()
-        self._live = Live(
-            console=Console(stderr=True), get_renderable=self._panel, refresh_per_second=4, transient=False
-        )
+        self._live = Live(console=console(), get_renderable=self._panel, refresh_per_second=4, transient=False)
 
     def __enter__(self) -> Self:
         self._live.__enter__()
@@ -95,7 +88,7 @@ class LiveView:
         if isinstance(event, Started):
             self.config = event.config
             self._lines(beginning(event, self.folder))
-        elif isinstance(event, Resumed | SaveFailed):
+        elif isinstance(event, Resumed | SaveFailed | Noted):
             self._lines(noteworthy(event))
         elif isinstance(event, EpisodeEnded):
             self.episodes += 1
@@ -107,11 +100,10 @@ class LiveView:
 
     def _lines(self, lines: list[str]) -> None:
         for line in lines:
-            self._live.console.print(line, highlight=False, markup=False, soft_wrap=True)
+            self._live.console.print(rich_text(line), soft_wrap=True)
 
     def _panel(self) -> "RenderableType":
         from rich.console import Group
-        from rich.markup import escape
         from rich.panel import Panel
         from rich.progress_bar import ProgressBar
         from rich.table import Table
@@ -119,13 +111,14 @@ class LiveView:
         goal = self.config.steps
         table = Table.grid(padding=(0, 3), expand=False)
         for row in self._rows():
-            table.add_row(*(f"[dim]{name}[/] {value}" for name, value in row))
+            table.add_row(*(rich_text(name, "dim").append(f" {value}", "not dim") for name, value in row))
         bar = Table.grid(expand=True)  # a bar alone would not end its line
         bar.add_row(ProgressBar(total=goal, completed=min(self.step, goal)))
         parts: list[Any] = [bar, table]
         if len(self.evaluations) > 1:
-            parts.append(f"[dim]evaluations[/] {sparkline(self.evaluations, 60)}")
-        title = f"{escape(env_name(self.config.env))} · seed {self.config.seed} · {self._phase()}"
+            curve = sparkline(self.evaluations, 60)
+            parts.append(rich_text("evaluations", "dim").append(f" {curve}", "not dim"))
+        title = rich_text(f"{env_name(self.config.env)} · seed {self.config.seed} · {self._phase()}")
         return Panel(Group(*parts), title=title, title_align="left", border_style="cyan")
 
     def _phase(self) -> str:
@@ -147,7 +140,7 @@ class LiveView:
         return [
             [("step", f"{self.step:,} of {self.config.steps:,}"), ("time", clock(elapsed)), ("left", left)],
             [
-                ("return", f"{number(mean)} (last {len(self.returns)} of {self.episodes:,} episodes)"),
+                ("return", f"{number(mean)} (last {len(self.returns)} of {counted(self.episodes, 'episode')})"),
                 ("evaluated", number(last)),
                 ("best", number(best)),
             ],
@@ -164,7 +157,9 @@ class LiveView:
         ]
 
 
-def noteworthy(event: Resumed | SaveFailed) -> list[str]:
+def noteworthy(event: Resumed | SaveFailed | Noted) -> list[str]:
+    if isinstance(event, Noted):
+        return [f"Note: {event.note}"]
     if isinstance(event, SaveFailed):
         return [f"Not saved at step {event.step:,}, training goes on: {event.reason}"]
     return [f"Going on from step {event.step:,}.", *(f"Note: {note}" for note in event.notes)]
@@ -174,14 +169,13 @@ def beginning(started: Started, folder: Path) -> list[str]:
     """What is about to happen, in two lines, and what is odd about it."""
     config, found = started.config, started.summary
     several = f"{found['num_envs']} × " if found["num_envs"] > 1 else ""
-    where = f" in {found['workers']} processes" if found["workers"] else ""
-    threads = f"{found['threads']} thread{'s' if found['threads'] > 1 else ''}"
+    where = f" in {counted(found['workers'], 'process')}" if found["workers"] else ""
     return [
-        f"Training {several}{found['env']}{where} for {config.steps:,} steps, seed {config.seed}, "
-        f"preset {config.preset}: {found['sees']}, {found['action_size']} actions in "
+        f"Training {several}{found['env']}{where} for {counted(config.steps, 'step')}, seed {config.seed}, "
+        f"preset {config.preset}: {found['sees']}, {counted(found['action_size'], 'action')} in "
         f"{found['action_bounds']}.",
         f"Memory {found['memory']} ({found['bytes_per_transition']:,} bytes each); engine {found['engine']} on "
-        f"{found['device']}, {threads}; run in {folder}",
+        f"{found['device']}, {counted(found['threads'], 'thread')}; run in {folder}",
         *(f"Note: {note}" for note in started.notes),
     ]
 

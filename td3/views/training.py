@@ -1,9 +1,7 @@
 """`td3 train`: follows a run's events, shows them, and leaves well when told to stop."""
 
-import os
-import shlex
+import contextlib
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,62 +9,88 @@ from types import FrameType
 from typing import Any
 
 from td3.config import Config, env_name
-from td3.types import Event, Finished, SaveFailed, Started
-from td3.views.speaking import Interrupted, answer, at_a_terminal, say
+from td3.errors import Interrupted
+from td3.types import Event, Finished, Saved, SaveFailed, Started
+from td3.views.signals import handled_by
+from td3.views.speaking import answer, at_a_terminal, say, say_in_handler, shell_command
 from td3.views.terminal import LiveView, PlainView, View, clock
+from td3.wording import counted
 
 
-def watch_training(events: Iterator[Event], folder: Path, *, quiet: bool, as_json: bool) -> int:
-    """Follows a run to its end or to the first signal; the exit code."""
+def watch_training(events: Iterator[Event], folder: Path, env: str | None, *, quiet: bool, as_json: bool) -> int:
+    """Follows a run to its end or to the first signal; the exit code. `env` is what `--env` gave."""
     live = at_a_terminal() and not quiet and not as_json
     view: View = LiveView(folder) if live else PlainView(folder, quiet=quiet or as_json)
     seen: dict[type, Event] = {}  # the last of each kind
     with Stop() as stop:
         try:
-            with view:
+            with contextlib.closing(events), view:  # type: ignore[type-var]  # a generator: saves if it is left early
                 for event in events:
                     seen[type(event)] = event
                     view.show(event)
                     if stop.signal:
                         break
-        finally:
-            events.close()  # type: ignore[attr-defined]  # a generator: saves if it was left early
-    failed, finished = seen.get(SaveFailed), seen.get(Finished)
+        except BaseException as problem:
+            if isinstance(started := seen.get(Started), Started):
+                left = what_is_left(problem, run_command("resume", folder, started, env))
+                problem.what_is_left = left  # type: ignore[attr-defined]
+            raise
+    failed, finished, started = seen.get(SaveFailed), seen.get(Finished), seen[Started]
+    assert isinstance(started, Started)
     if isinstance(failed, SaveFailed):
         say(f"td3: not everything could be saved. The last problem, at step {failed.step:,}: {failed.reason}")
+    go_on = run_command("resume", folder, started, env)
     if not isinstance(finished, Finished):
-        step = max((event.step for event in seen.values()), default=0)
-        say(f"Stopped at step {step:,} and saved. Go on with: td3 resume {quoted(folder)}")
+        step = max(event.step for event in seen.values())
+        say(f"Stopped at step {step:,} and saved. Go on with: {go_on}")
         return 128 + (stop.signal or signal.SIGINT)
-    started = seen[Started]
-    assert isinstance(started, Started)
     if as_json:
         answer({"run": str(folder), "env": env_name(started.config.env), **finished._asdict()})
     elif started.step == finished.step:
-        say(f"The run is finished: {finished.step:,} steps. Go further with: td3 resume {quoted(folder)} --steps N")
+        further = f"Go further with: {go_on} --steps {2 * finished.step}"
+        say(f"The run is finished: {counted(finished.step, 'step')}. {further}")
     else:
-        say(ending(finished, folder, started.config))
+        say(done(finished, started.config), f"The run is in {folder}")
+        if (saved := seen.get(Saved)) is None or saved.step < finished.step:
+            say(f"Go on from its newest checkpoint with: {go_on}")
+        else:
+            say(
+                f"Next: {run_command('evaluate', folder, started, env)} --checkpoint best --episodes 20",
+                f"      {go_on} --steps {2 * finished.step}",
+                f"      {shell_command('check', 'HalfCheetah-v5')}",
+            )
     return 1 if failed else 0
 
 
-def ending(finished: Finished, folder: Path, config: Config) -> str:
+def run_command(name: str, folder: Path, started: Started, env: str | None) -> str:
+    """A command that plays this run's environment once more."""
+    if env is not None:
+        return shell_command(name, folder, *([f"--env={env}"] if env.startswith("-") else ["--env", env]))
+    from td3.resuming import needs_trust
+
+    return shell_command(name, folder, *(["--trust"] if needs_trust(started.config) else []))
+
+
+def what_is_left(problem: BaseException, go_on: str) -> str:
+    """What remains of a run that an error ended; the error itself tells whether it was saved on its way out."""
+    if path := getattr(problem, "saved", None):
+        return f"The run was saved at step {int(Path(path).name.split('-')[0]):,}; go on with: {go_on}"
+    if reason := getattr(problem, "save_problem", ""):
+        return f"The run could not be saved: {reason} Go on from its newest checkpoint with: {go_on}"
+    return f"Go on with: {go_on}"
+
+
+def done(finished: Finished, config: Config) -> str:
     score = ""
     if finished.last is not None and finished.best is not None:
         score = (
-            f" Mean return over {config.eval_episodes} episodes without noise: {finished.last:.1f} "
+            f" Mean return over {counted(config.eval_episodes, 'episode')} without noise: {finished.last:.1f} "
             f"(best {finished.best:.1f})."
         )
     return (
-        f"Done: {finished.step:,} steps and {finished.updates:,} updates in {clock(finished.seconds)}.{score}\n"
-        f"The run is in {folder}\n"
-        f"Next: td3 evaluate {quoted(folder)} --checkpoint best --episodes 20\n"
-        f"      td3 resume {quoted(folder)} --steps {2 * finished.step}\n"
-        f"      td3 check HalfCheetah-v5"
+        f"Done: {counted(finished.step, 'step')} and {counted(finished.updates, 'update')} in "
+        f"{clock(finished.seconds)}.{score}"
     )
-
-
-def quoted(folder: Path) -> str:
-    return shlex.quote(str(folder))
 
 
 class Stop:
@@ -74,23 +98,20 @@ class Stop:
 
     def __init__(self) -> None:
         self.signal: int | None = None
-        self._before: dict[int, Any] = {}
+        self._handled = handled_by(self._asked)
 
     def __enter__(self) -> "Stop":
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            self._before[number] = signal.signal(number, self._asked)
+        self._handled.__enter__()
         return self
 
     def _asked(self, number: int, _frame: FrameType | None) -> None:
         if self.signal is not None:
             raise Interrupted(number)
         self.signal = number
-        # not `print`: the signal may have come in the middle of one
-        os.write(sys.stderr.fileno(), b"\nStopping after this step or evaluation; once more leaves at once.\n")
+        say_in_handler("Stopping after this step or evaluation; once more leaves at once.")
 
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
+    def __exit__(self, *problem: Any) -> None:
+        self._handled.__exit__(*problem)
 
 
 def new_folder(config: Config) -> Path:

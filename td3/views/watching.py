@@ -1,6 +1,7 @@
 """`td3 watch` and `td3 explain`: start the live page, say where it is, and leave when told to."""
 
 import contextlib
+import logging
 import os
 import secrets
 import signal
@@ -17,12 +18,15 @@ import msgspec
 
 from td3.errors import ConfigError
 from td3.types import Event
+from td3.views.signals import handled_by
 from td3.views.speaking import answer, say
 from td3.views.web.runs import Watched
 from td3.views.web.safety import is_loopback
 
 PORT = 8533
 TRIES = 50  # ports tried from there on, where none is asked for
+WAITING = 1_024  # connections that may wait to be accepted
+AT_ONCE = 4  # of them that are accepted before any other is looked at: each takes a descriptor
 
 
 def watch(folder: Path, host: str, port: int | None, *, as_json: bool = False, until_closed: bool = False) -> int:
@@ -33,7 +37,7 @@ def watch(folder: Path, host: str, port: int | None, *, as_json: bool = False, u
         if as_json:
             answer({"address": address, "pid": os.getpid()})
         else:
-            say(f"Watching {folder} at {address}\nCtrl-C ends it.")
+            say(f"Watching {folder} at {address}", "Ctrl-C ends it.")
         serve(folder, host, token, door, until_closed=until_closed)
     return 0
 
@@ -41,24 +45,39 @@ def watch(folder: Path, host: str, port: int | None, *, as_json: bool = False, u
 def serve(folder: Path, host: str, token: str | None, door: socket.socket, *, until_closed: bool) -> None:
     import uvicorn
 
+    from td3.views.web.connections import most_connections, protocol
     from td3.views.web.server import Page
 
-    page = Page(folder.absolute(), host, token)
+    most = most_connections()
+    page = Page(folder.absolute(), host, token, most_viewers=most * 3 // 4)  # the rest is for what they ask for
 
     class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            door.listen(WAITING)
+
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             page.end()
             await super().shutdown(sockets)
 
+        @contextlib.contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            with handled_by(self.handle_exit):
+                yield
+
     server = Server(
         uvicorn.Config(
             page,
+            loop="asyncio",
+            http=protocol(most),
+            ws="none",
+            log_config=None,
             log_level="error",
             access_log=False,
             server_header=False,
             lifespan="off",
             timeout_graceful_shutdown=1,
-            limit_concurrency=2_000,
+            backlog=AT_ONCE,
         )
     )
     if until_closed:
@@ -68,7 +87,32 @@ def serve(folder: Path, host: str, token: str | None, door: socket.socket, *, un
             server.should_exit = True
 
         threading.Thread(target=wait_for_the_end, daemon=True).start()
-    server.run([door])
+    # As uvicorn does for the other signals: an exception in the middle of an answer would end only that answer.
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, server.handle_exit)
+    with logged():
+        server.run([door])
+
+
+class Said(logging.Handler):
+    """What the server's libraries log is said as everything is; the system's refusals without their traces."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        problem = record.exc_info[1] if record.exc_info else None
+        if isinstance(problem, OSError):
+            say(f"td3 watch: {problem}")
+        else:
+            say(*self.format(record).splitlines())
+
+
+@contextlib.contextmanager
+def logged() -> Iterator[None]:
+    handler = Said(logging.ERROR)
+    logging.getLogger().addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)
 
 
 def explain(host: str, port: int | None, *, as_json: bool = False) -> int:
@@ -93,7 +137,7 @@ def explain(host: str, port: int | None, *, as_json: bool = False) -> int:
         if as_json:
             answer({"address": address, "pid": os.getpid()})
         else:
-            say(f"A small agent learns Pendulum-v1 while you look: {address}\nCtrl-C ends it.")
+            say(f"A small agent learns Pendulum-v1 while you look: {address}", "Ctrl-C ends it.")
         if at_a_screen():
             webbrowser.open(address)
         try:
@@ -107,13 +151,8 @@ def explain(host: str, port: int | None, *, as_json: bool = False) -> int:
 @contextlib.contextmanager
 def ended_by_signals() -> Iterator[None]:
     """Ctrl-C, TERM and HUP end it alike: what is open is closed, what is temporary goes."""
-    before = {number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        with contextlib.suppress(KeyboardInterrupt):
-            yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with handled_by(signal.default_int_handler), contextlib.suppress(KeyboardInterrupt):
+        yield
 
 
 def train_beside(words: list[str]) -> None:
@@ -172,9 +211,11 @@ def listening(host: str, port: int | None) -> Iterator[socket.socket]:
     for one in wanted:
         try:
             family = socket.getaddrinfo(host, one, type=socket.SOCK_STREAM)[0][0]
-            door = socket.create_server((host, one), family=family, backlog=1_024)
+            door = socket.create_server((host, one), family=family, backlog=WAITING)
         except (OSError, OverflowError) as problem:
             reason = getattr(problem, "strerror", None) or str(problem)
+            if isinstance(problem, socket.gaierror):
+                break  # no other port makes the name known
             continue
         with door:
             yield door

@@ -8,7 +8,6 @@ import functools
 import importlib.resources
 import re
 import textwrap
-from pathlib import Path
 from typing import Any, NamedTuple
 
 _CODE = "td3/learner/td3.py"
@@ -138,25 +137,23 @@ def explanation() -> list[dict[str, Any]]:
 
 
 def text(of: str) -> dict[str, Any] | None:
-    """The page of the algorithm (`code`), or the document of the fifteen steps (`docs`) where it is at hand."""
+    """The page of the algorithm (`code`), or the document of the fifteen steps (`docs`)."""
     if of == "code":
-        return {"path": _CODE, "lines": _lines_of_code()}
-    document = Path(__file__).parents[3] / _DOCS  # beside the package in a checkout; an installed one has no documents
-    if of == "docs" and document.is_file():
-        lines = document.read_text(encoding="utf-8").splitlines()
-        return {"path": _DOCS, "lines": lines} if lines[0] == "# TD3 in fifteen steps" else None
+        return {"path": _CODE, "lines": _lines_of(_CODE)}
+    if of == "docs":  # in a checkout a link to the document; an installed package has a copy
+        return {"path": _DOCS, "lines": _lines_of("td3/views/web/fifteen-steps.md")}
     return None
 
 
-def _lines_of_code() -> list[str]:
-    package, _, path = _CODE.partition("/")
-    return importlib.resources.files(package).joinpath(path).read_text(encoding="utf-8").splitlines()
+def _lines_of(path: str) -> list[str]:
+    package, _, inside = path.partition("/")
+    return importlib.resources.files(package).joinpath(inside).read_text(encoding="utf-8").splitlines()
 
 
 @functools.cache
 def _places() -> dict[int, tuple[int, str]]:
     """For each step, the line of its `# n · …` comment and the code from there to the next empty line."""
-    lines = _lines_of_code()
+    lines = _lines_of(_CODE)
     places = {}
     for index, line in enumerate(lines):
         if found := re.match(r"\s*# (\d+) · ", line):

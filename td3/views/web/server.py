@@ -45,7 +45,9 @@ class BadQuestion(Exception):
 class Page:
     """The whole page as one ASGI application."""
 
-    def __init__(self, root: Path, host: str = "127.0.0.1", token: str | None = None) -> None:
+    def __init__(
+        self, root: Path, host: str = "127.0.0.1", token: str | None = None, most_viewers: int = MOST_VIEWERS
+    ) -> None:
         house = House(root)
         self._hub = Hub(house)
         answers: dict[str, Callable[[Request], Any]] = {
@@ -63,7 +65,7 @@ class Page:
             Route("/static/{name}", static),
             *(Route(f"/api/{name}", in_thread(answer)) for name, answer in answers.items()),
             Route("/api/film", film(house)),
-            Route("/events", Events(self._hub)),
+            Route("/events", Events(self._hub, min(most_viewers, MOST_VIEWERS))),
         ]
         self._app = Safety(Starlette(routes=routes, exception_handlers=REFUSALS), host, token)
 
@@ -206,13 +208,13 @@ def number(request: Request, name: str, default: float) -> float:
 class Events:
     """The stream of news, until the viewer leaves or reads no more."""
 
-    def __init__(self, hub: Hub) -> None:
-        self.hub = hub
+    def __init__(self, hub: Hub, most_viewers: int) -> None:
+        self.hub, self.most_viewers = hub, most_viewers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
-        if len(self.hub.viewers) >= MOST_VIEWERS:
-            await refuse(503, f"More than {MOST_VIEWERS:,} viewers.")(scope, receive, send)
+        if len(self.hub.viewers) >= self.most_viewers:
+            await refuse(503, f"More than {self.most_viewers:,} viewers.")(scope, receive, send)
             return
         headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-store")]
         start = {"type": "http.response.start", "status": 200, "headers": headers}

@@ -1,0 +1,129 @@
+"""Films one episode in a process of its own: `python -m td3.film_worker PARENT TIED SECONDS PRIORITY`, job on stdin.
+
+A graphics driver may crash or hang, and takes this process with it and no other. It ends when its time is over or its
+parent is gone. The heavy imports come late: first of all it steps behind the training that goes on meanwhile.
+"""
+
+import contextlib
+import io
+import os
+import pickle
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from td3.collection import Policy
+    from td3.environments import View
+
+SIZE = 240  # pixels, the longer side
+FRAMES = 200
+SECONDS = 3.0  # of drawing, at most; what was drawn until then is the film
+SLOWEST, FASTEST = 50, 20  # milliseconds from frame to frame: no jerks, and no faster than browsers play
+QUALITY, EFFORT = 60, 0  # of the compression: small enough, and quick
+NO_FILM = 3  # exit code: it could not be drawn, and nobody needs to be told
+
+
+class Job(NamedTuple):
+    """An episode to be played once more, without noise and from the same start, and where its film goes."""
+
+    path: Path
+    name: str
+    make: Callable[[], Any]
+    view: "View"
+    policy: "Policy"
+    seed: int
+    length: int
+
+
+def main(parent: int, tied: int, seconds: int, priority: int) -> None:
+    with contextlib.suppress(OSError):
+        os.nice(priority)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
+    signal.alarm(seconds)  # ends even a process whose driver never lets Python run again
+    from td3.environments.worker import end_with
+
+    end_with(parent, bool(tied))
+    try:
+        sys.path[:] = pickle.load(sys.stdin.buffer)  # the user's modules are found where the parent found them
+        job: Job = pickle.load(sys.stdin.buffer)
+        write(job.path, filmed(job))
+    except BaseException:  # an environment, a driver or the disk: none is worth a word
+        os._exit(NO_FILM)
+    os._exit(0)  # without a farewell: drivers are at their worst there
+
+
+def filmed(job: Job, clock: Callable[[], float] = time.process_time) -> bytes:
+    """The film; the time that counts is ours alone, for we have to wait for others."""
+    from td3.environments import make_to_draw
+
+    with contextlib.closing(make_to_draw(job.name, job.make, job.view)) as worlds:
+        frames: list[Any] = []
+        observation, began = worlds.reset([job.seed]), clock()
+        for step in range(job.length):
+            if step % apart(job.length) == 0:
+                frames.append(picture(worlds.envs[0].render()))
+            tick = worlds.step(job.policy(observation))
+            observation = tick.observation
+            if tick.terminated[0] or tick.truncated[0] or clock() - began > SECONDS:
+                break
+        rate = (worlds.envs[0].metadata.get("render_fps") or 30) / job.view.action_repeat
+        return compressed(frames, rate, job.length)
+
+
+def compressed(frames: list[Any], rate: float, length: int) -> bytes:
+    """As an animation, at the environment's own pace or, where that would crawl, faster."""
+    milliseconds = round(min(max(1000 * apart(length) / rate, FASTEST), SLOWEST))
+    memory = io.BytesIO()
+    first, *others = frames
+    first.save(
+        memory,
+        "WEBP",
+        save_all=True,
+        append_images=others,
+        duration=milliseconds,
+        loop=0,
+        quality=QUALITY,
+        method=EFFORT,
+    )
+    return memory.getvalue()
+
+
+def apart(length: int) -> int:
+    """From one frame to the next, in steps: a long episode is not drawn at every one."""
+    return max(1, -(-length // FRAMES))
+
+
+def picture(frame: Any) -> Any:
+    """What an environment drew, no larger than needed; the small is enlarged, each pixel to a square, to stay crisp."""
+    import numpy as np
+    from PIL import Image
+
+    pixels = np.asarray(frame)
+    if pixels.dtype != np.uint8 or pixels.ndim != 3:
+        raise ValueError(f"a frame must be an array of bytes (height, width, 3), not {pixels.dtype} {pixels.shape}")
+    image = Image.fromarray(pixels).convert("RGB")
+    image.thumbnail((SIZE, SIZE))
+    times = SIZE // max(image.size)
+    return image if times == 1 else image.resize((times * image.width, times * image.height), Image.Resampling.NEAREST)
+
+
+def write(path: Path, data: bytes) -> None:
+    """Beside its place and then renamed: whoever reads it sees a whole film, this one or the one before."""
+    beside = path.with_name(f".{path.name}")
+    beside.unlink(missing_ok=True)  # of a run that was killed just here
+    file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
+    try:
+        with os.fdopen(file, "wb") as opened:
+            opened.write(data)
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -1,0 +1,97 @@
+"""Random streams: where they stand is plain data, and forged data is refused."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from bench.forging import forge
+from td3 import TD3, load, seeding
+from td3.views import cli
+
+FORGED = [
+    {"state": hex(2**128)},
+    {"state": "-0x5"},
+    {"state": "zz"},
+    {"state": 5},
+    {"inc": hex(2**200)},
+    {"inc": None},
+    {"has_uint32": 2**40},
+    {"uinteger": 2**32},
+    {"uinteger": 2**70},
+    {"uinteger": -1},
+    {"uinteger": float("inf")},
+    {"uinteger": float("nan")},
+    {"uinteger": "9" * 5_000},
+    {"uinteger": []},
+]
+
+
+@pytest.mark.parametrize("forged", FORGED, ids=str)
+def test_a_forged_state_is_a_value_error(forged):
+    rng = np.random.default_rng(0)
+    good = seeding.state_of(rng)
+    with pytest.raises(ValueError, match="the state of a random stream cannot be used: "):
+        seeding.put_state(rng, {**good, **forged})
+
+
+@pytest.mark.parametrize("forged", [None, [], "x", 5, {}])
+def test_what_is_no_state_at_all_is_a_value_error(forged):
+    with pytest.raises(ValueError, match="the state of a random stream cannot be used: "):
+        seeding.put_state(np.random.default_rng(0), forged)
+
+
+def test_a_stream_goes_on_where_it_stood():
+    rng, again = np.random.default_rng(0), np.random.default_rng(1)
+    rng.random(7, dtype=np.float32)
+    seeding.put_state(again, seeding.state_of(rng))
+    assert (again.random(9, dtype=np.float32) == rng.random(9, dtype=np.float32)).all()
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "kept"
+    TD3("Pendulum-v1", warmup_steps=10, hidden=(4,), batch_size=4, eval_every=20, eval_episodes=1).learn(20).save(
+        folder
+    )
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("replay.uinteger", 2**70),
+        ("smoothing.has_uint32", 10**400),
+        ("playing.chance.state", hex(2**128)),
+        ("playing.chance.inc", None),
+        ("due", 10**400),
+        ("best", 10**400),
+        ("best", "high"),
+        ("seconds", 10**400),
+    ],
+    ids=lambda one: one if isinstance(one, str) else type(one).__name__,
+)
+def test_a_forged_checkpoint_is_refused_in_one_line(path, value, kept, tmp_path, capsys):
+    run = tmp_path / "run"
+    shutil.copytree(kept, run)
+
+    def change(state):
+        *parents, last = path.split(".")
+        for parent in parents:
+            state = state[parent]
+        assert last in state
+        state[last] = value
+
+    forge(run, change)
+    assert cli.main(["resume", str(run), "--steps", "30", "--quiet"]) == 1
+    err = capsys.readouterr().err
+    assert "does not describe a run" in err and len(err.splitlines()) == 1
+
+
+def test_a_checkpoint_of_5000_digits_is_one_that_there_is_not(kept, capsys):
+    assert cli.main(["evaluate", str(kept), "--checkpoint", "9" * 5_000]) == 2
+    err = capsys.readouterr().err
+    assert "checkpoint must be last, best or one of the steps 20; got '999" in err and len(err.splitlines()) == 1
+    with pytest.raises(ValueError, match="checkpoint must be last, best"):
+        load(kept, checkpoint=10**5_000)
+    assert load(kept, checkpoint=np.int64(20)).step == load(kept, checkpoint="20").step == 20
