@@ -10,7 +10,7 @@ import os
 import stat
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from torch.optim import Adam
 
 from td3.config import Config
 from td3.learner import Learner
+from td3.learner.making import one_thread
 from td3.types import Batch, Bools, Bytes, Drawn, Float32s, Layout, Rows, Update
 
 SHOWN = 6  # rows of the batch that are told in full
@@ -110,12 +111,12 @@ class Recorder:
         drawn = learner.draw(replay, smoothing)
         batch = learner.recall(drawn)
         before = None
-        with contextlib.suppress(MemoryError, RuntimeError), alone():  # no room for copies: this update goes untold
+        with contextlib.suppress(MemoryError, RuntimeError), one_thread():  # no room for copies: it goes untold
             before = Before.of(learner, batch)
         update = learner.update(batch, drawn.noise)
         delayed = update.actor_loss is not None
         if before is not None:
-            with contextlib.suppress(MemoryError, RuntimeError), alone():
+            with contextlib.suppress(MemoryError, RuntimeError), one_thread():
                 what = {"update": learner.updates, "step": step, "delayed": delayed, "engine": engine}
                 told = Telling(learner, drawn, batch, before, update).all()
                 self._append(msgspec.json.encode({**what, **told}) + b"\n")
@@ -455,14 +456,3 @@ def plain(numbers: Tensor) -> Any:
 
 def shortened(numbers: Any) -> Any:
     return [shortened(one) for one in numbers] if isinstance(numbers, list) else float(f"{numbers:.7g}")
-
-
-@contextlib.contextmanager
-def alone() -> Iterator[None]:
-    """One thread: the numbers are few, and waking others, which an engine may have at work, costs more than they do."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)  # what an engine computes with PyTorch depends on it

@@ -28,8 +28,8 @@ from td3.filming import Film
 from td3.interrupts import Interrupt, deferred
 from td3.keeping import Checkpoint, File, Keeper, Record, RunFolder, Snapshot
 from td3.keeping.folder import versions
-from td3.learner import choose_engine, described, policy_of, switched
-from td3.learner.making import engine_for, fitting, make_learner, use_threads
+from td3.learner import described, policy_of
+from td3.learner.making import engine_for, hand_over, make_learner
 from td3.learner.state import bytes_of, network_tensors, optimizer_tensors, put_networks, put_optimizers
 from td3.measuring import Means, evaluation_metrics
 from td3.recording import Recorder
@@ -92,7 +92,7 @@ def resume(
 class Session:
     """A run in progress: everything that changes while it trains."""
 
-    def __init__(self, config: Config, run: str | Path | None = None, threads: int = 0) -> None:
+    def __init__(self, config: Config, run: str | Path | None = None, threads: int = 0, resumed: bool = False) -> None:
         """`threads` is how many PyTorch used before: its results depend on their number."""
         self.config = config
         view = View.of(config)
@@ -107,12 +107,11 @@ class Session:
         self.film: Film | None = None
         try:
             layout, action_size = self.worlds.observation.layout, self.worlds.action.size
-            self.engine, self._engine_note = engine_for(config, layout, self.worlds.num_envs)
-            before = threads if self.engine == "torch" else 0
-            self.threads = use_threads(config.threads or before, self.engine, config.workers)
+            engine, _ = engine_for(config, layout, self.worlds.num_envs, resumed)
             self.bytes_each = bytes_per_transition(layout, action_size, config.n_step)
             self.bytes = check_room(self.bytes_each, min(config.buffer_size, config.steps))
-            self.learner = make_learner(self.engine, config, layout, action_size)
+            self.learner = make_learner(engine, config, layout, action_size)
+            self._hand_over(config, threads)
             self.collector = Collector(
                 self.worlds,
                 seeding.environment_seeds(config.seed, "environments", self.worlds.num_envs),
@@ -188,7 +187,7 @@ class Session:
             if (begun := folder.begun()) is not None:  # stopped before its first checkpoint: from the beginning
                 config = config_of({"config": begun}, env, trust)
                 check_modest(config, trust)
-                session = cls(replace(config, **changes))
+                session = cls(replace(config, **changes), resumed=True)
                 session.resumed_notes = ()
             else:
                 session, chosen = cls.of_newest(folder, changes, env, trust, without_memory)
@@ -223,9 +222,12 @@ class Session:
         config = config_of(state, env, trust)
         check_modest(config, trust)
         torch_before = chosen.manifest.versions.get("engine", "torch") == "torch"
-        session = cls(replace(config, **changes), threads=chosen.manifest.threads if torch_before else 0)
+        before = chosen.manifest.threads if torch_before else 0
+        session = cls(replace(config, **changes), threads=before, resumed=True)
         try:
             notes = session.restore(chosen, state, without_memory)
+            if session.engine == "torch" and before not in (0, session.threads):
+                notes.append(told_change("threads", before, session.threads))
         except BaseException:
             session.close()
             raise
@@ -293,7 +295,7 @@ class Session:
                 f"The run was interrupted in the middle of {state['torn']}: from there on it is not to the bit."
             )
         notes += [
-            f"{name} was {then}, now it is {now.get(name)}: the same bytes are not to be expected."
+            told_change(name, then, now.get(name))
             for name, then in chosen.manifest.versions.items()
             if now.get(name) != then
         ]
@@ -330,14 +332,13 @@ class Session:
     def use_engine(self, engine: str) -> None:
         """Another engine performs from the next update on; nothing else changes."""
         config = replace(self.config, engine=engine)
-        chosen, note = choose_engine(config, self.learner.layout)
-        self.threads = use_threads(config.threads, chosen, config.workers)
-        with fitting(config):
-            self.learner = switched(self.learner, chosen)
+        self._hand_over(config)
         self.learner.config = self.config = config
-        self.engine, self._engine_note = chosen, note
         if self.keeper:
             self.keeper.versions = self.versions()
+
+    def _hand_over(self, config: Config, threads: int = 0) -> None:
+        self.learner, self.engine, self._engine_note, self.threads = hand_over(self.learner, config, threads)
 
     @property
     def step(self) -> int:
@@ -584,6 +585,8 @@ class Session:
 
     def _notes(self, goal: int) -> tuple[str, ...]:
         notes = [*oddities(self.worlds.observation, self.worlds.action), *filter(None, [self._engine_note])]
+        if self.config.threads > self.threads:
+            notes.append(f"threads is {self.config.threads}, and here are {self.threads} cores: so many are used.")
         for name, what in (("warmup_steps", "play at random throughout"), ("update_after", "learn nothing")):
             if getattr(self.config, name) >= goal:
                 notes.append(
@@ -608,6 +611,10 @@ class Session:
         self.worlds.close()
         if self._judge:
             self._judge.close()
+
+
+def told_change(name: str, then: Any, now: Any) -> str:
+    return f"{name} was {then}, now it is {now}: the same bytes are not to be expected."
 
 
 def crossed(every: int, before: int, now: int) -> bool:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from engines import WHY_NOT
 from tiny import batch, no_noise, numbers, same, tiny
 
 from td3.config import Config
@@ -14,7 +15,8 @@ from td3.types import Batch, Layout
 
 def test_two_hundred_updates_agree_with_the_independent_retelling():
     results = {(result.engine.split()[0], result.precision): result for result in selftest()}
-    assert set(results) == {("native", "float32"), ("torch", "float64"), ("torch", "float32")}
+    native = set() if WHY_NOT else {("native", "float32")}
+    assert set(results) == native | {("torch", "float64"), ("torch", "float32")}
     for (_, precision), result in results.items():
         assert result.updates == 200
         assert 0 < result.error <= {"float64": 1e-9, "float32": 1e-4}[precision]

@@ -1,8 +1,11 @@
 """The native library by itself: its own checks in C++, as they are, under sanitizers and under valgrind."""
 
 import ast
+import hashlib
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -36,9 +39,32 @@ def flags_of_setup():
     return flags
 
 
-def compiled(folder, *flags):
-    """The check program with the library, compiled as setup.py does but for these flags."""
-    flags = [*flags_of_setup(), *flags]
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory, pytestconfig):
+    """Makes the check program with the library as setup.py does but for some flags: once, until a source changes."""
+    cache = getattr(pytestconfig, "cache", None)  # pytest may have been asked to keep none
+    folder = cache.mkdir("native-checks") if cache else tmp_path_factory.mktemp("native-checks")
+
+    def program(name, *flags):
+        flags = [*flags_of_setup(), *flags]
+        made, key = folder / name, folder / f"{name}.key"
+        now = fingerprint(flags)
+        if not made.exists() or not key.exists() or key.read_text() != now:
+            shutil.move(compile_all(tmp_path_factory.mktemp(name), flags), made)
+            key.write_text(now)
+        return made
+
+    return program
+
+
+def fingerprint(flags):
+    """Of all that a compiled program depends on."""
+    compiler = subprocess.run([COMPILER, "--version"], capture_output=True, check=True).stdout
+    files = [path.read_bytes() for path in sorted([*LIBRARY.iterdir(), *CHECKS.iterdir()])]
+    return hashlib.sha256(repr((compiler, flags, OWN_FLAGS, files)).encode()).hexdigest()
+
+
+def compile_all(folder, flags):
     empty = folder / "empty.cpp"
     empty.write_text("int main() {}\n")
     if subprocess.run([COMPILER, *flags, empty, "-o", folder / "empty"], capture_output=True).returncode:
@@ -56,40 +82,41 @@ def compiled(folder, *flags):
 
 
 def run(words):
-    """Runs it to a good end; returns what it said."""
-    done = subprocess.run(words, capture_output=True, text=True)
-    assert done.returncode == 0, f"{Path(words[0]).name} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
-    return done
+    """Runs it to a good end; returns what it said. Whatever stops the wait ends all that it started, too."""
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        out, err = process.communicate()
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
+    assert process.returncode == 0, f"{Path(words[0]).name} ended with {process.returncode}:\n{out}{err}"
+    return out, err
 
 
 def assert_all_checks_pass(words):
-    done = run(words)
-    assert done.stderr == ""  # nothing but the program itself had anything to say
-    assert int(re.fullmatch(r"(\d+) checks passed\n", done.stdout)[1]) > 10_000
+    out, err = run(words)
+    assert err == ""  # nothing but the program itself had anything to say
+    assert int(re.fullmatch(r"(\d+) checks passed\n", out)[1]) > 10_000
 
 
-@pytest.fixture
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("native")
+def test_the_library_as_it_is_installed_passes_its_own_checks(compiled):
+    assert_all_checks_pass([compiled("installed")])
 
 
-def test_the_library_as_it_is_installed_passes_its_own_checks(folder):
-    assert_all_checks_pass([compiled(folder)])
-
-
-def test_no_address_is_wrong_and_nothing_undefined_while_the_checks_run(folder):
+def test_no_address_is_wrong_and_nothing_undefined_while_the_checks_run(compiled):
     sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    assert_all_checks_pass([compiled(folder, *QUICKLY, *sanitizers)])
+    assert_all_checks_pass([compiled("sanitized", *QUICKLY, *sanitizers)])
 
 
 @pytest.mark.campaign
-def test_no_two_threads_touch_the_same_number_at_once(folder, monkeypatch):
+def test_no_two_threads_touch_the_same_number_at_once(compiled, monkeypatch):
     monkeypatch.setenv("TSAN_OPTIONS", "halt_on_error=1")  # the first race tells enough
-    assert_all_checks_pass([compiled(folder, *QUICKLY, "-fsanitize=thread")])
+    assert_all_checks_pass([compiled("threads", *QUICKLY, "-fsanitize=thread")])
 
 
 @pytest.mark.campaign
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="there is no valgrind here")
-def test_valgrind_finds_no_unwritten_number_and_no_lost_memory(folder):
+def test_valgrind_finds_no_unwritten_number_and_no_lost_memory(compiled):
     valgrind = ["valgrind", "--error-exitcode=9", "--leak-check=full", "-q"]
-    assert_all_checks_pass([*valgrind, compiled(folder, *QUICKLY)])
+    assert_all_checks_pass([*valgrind, compiled("quick", *QUICKLY)])

@@ -14,6 +14,7 @@ import pytest
 import test_native
 import tiny
 import torch
+from engines import BOTH, WHY_NOT
 from gymnasium import spaces
 from test_training import bytes_of
 from worlds_for_tests import Counting, Probe
@@ -32,6 +33,7 @@ from td3.types import Layout, Picture, Transitions
 
 SMALL = {"hidden": (16, 16), "batch_size": 16, "threads": 1, "eval_episodes": 2, "film": False}
 ENGINES = {"native": NativeLearner, "torch": Learner}
+QUICKEST = Learner if WHY_NOT else NativeLearner
 
 
 def config(**settings):
@@ -63,7 +65,7 @@ def played(settings, run):
 
 @pytest.mark.usefixtures("_always")
 @pytest.mark.parametrize("delay", [1, 2, 3])
-@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("engine", BOTH)
 def test_recording_every_update_changes_no_bit_of_a_run(engine, delay, tmp_path):
     settings = {"engine": engine, "policy_delay": delay, "log_every": 1}
     recorded = played(config(**settings), tmp_path / "recorded")
@@ -105,7 +107,7 @@ def tiny_record(engine, tmp_path, monkeypatch, count, **settings):
     return learner, before, rows, noise.numpy() * 0.2, lines(tmp_path)[-1], means
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("engine", BOTH)
 def test_a_recorded_update_tells_what_can_be_worked_out_on_paper(engine, tmp_path, monkeypatch):
     learner, before, rows, noise, told, means = tiny_record(engine, tmp_path, monkeypatch, 1, policy_delay=1)
     assert (told["update"], told["step"], told["delayed"], told["engine"]) == (1, 1, True, "by hand")
@@ -174,7 +176,7 @@ def test_a_recorded_update_tells_what_can_be_worked_out_on_paper(engine, tmp_pat
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])
-@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("engine", BOTH)
 def test_the_gradients_told_are_those_that_autograd_finds(engine, count, tmp_path, monkeypatch):
     _, _, _, _, told, _ = tiny_record(engine, tmp_path, monkeypatch, count)
     (tmp_path / "page").mkdir()
@@ -189,7 +191,7 @@ def test_the_gradients_told_are_those_that_autograd_finds(engine, count, tmp_pat
         assert told["gradient"]["actor"] == pytest.approx(expected, rel=1e-4) and expected > 0
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("engine", BOTH)
 def test_an_update_of_the_critics_alone_says_that_nothing_else_moved(engine, tmp_path, monkeypatch):
     _, _, _, _, told, _ = tiny_record(engine, tmp_path, monkeypatch, 1)
     assert told["delayed"] is False and told["actor_loss"] is None and told["gradient"]["actor"] is None
@@ -200,7 +202,7 @@ def test_an_update_of_the_critics_alone_says_that_nothing_else_moved(engine, tmp
 
 def test_long_vectors_are_cut_many_actions_are_counted_and_an_end_is_among_the_rows_shown(tmp_path):
     settings = Config(env="none", hidden=(8,), batch_size=300, buffer_size=500, policy_delay=1)
-    learner = test_native.filled(NativeLearner(Layout(40), 35, settings, 0), 500)
+    learner = test_native.filled(QUICKEST(Layout(40), 35, settings, 0), 500)
     learner.memory.columns["terminated"][:] = False
     learner.memory.columns["terminated"][::50] = True
     with torch.no_grad():
@@ -258,9 +260,7 @@ class Clock:
 def recorded_steps(tmp_path, cost, tick, last, **settings):
     """At which steps the updates were recorded, if each step takes `tick` and each recorded update `cost`."""
     clock = Clock()
-    learner = test_native.filled(
-        NativeLearner(Layout(3), 2, Config(env="none", hidden=(4,), batch_size=4, **settings), 0)
-    )
+    learner = test_native.filled(QUICKEST(Layout(3), 2, Config(env="none", hidden=(4,), batch_size=4, **settings), 0))
     recorder = Recorder(tmp_path / "updates.jsonl", learner.config, 0, clock)
     update, found, spent = learner.update, [], 0.0
 
@@ -697,7 +697,7 @@ def test_an_evaluation_tells_the_discounted_return_and_what_the_critic_promised(
     assert without.predicted == () and without.discounted == without.returns
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("engine", BOTH)
 def test_the_first_critics_value_is_asked_and_not_the_seconds(engine, monkeypatch):
     monkeypatch.setattr(tiny, "Learner", ENGINES[engine])
     learner = tiny.tiny()

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from engines import WHY_NOT
 
 from td3.learner.encoders import Eye
 from td3.speed.cases import CASES, IMAGES, Case, ImageCase, operations
@@ -73,11 +74,13 @@ def test_a_small_benchmark_runs_in_a_process_of_its_own_and_answers_json(capsys)
     )
     result = json.loads(capsys.readouterr().out)
     (run,) = result["runs"]
-    assert run["threads"] == 1 and list(run["subjects"])[:2] == ["td3 native", "td3 torch"]
+    ours = ["td3 torch"] if WHY_NOT else ["td3 native", "td3 torch"]
+    assert run["threads"] == 1 and list(run["subjects"])[: len(ours)] == ours
     speeds = run["updates"]["small"]["speeds"]
-    assert speeds["td3 native"]["best"] > 1 and speeds["td3 torch"]["best"] > 1
-    share = speeds["td3 native"]["best"] * operations(CASES["small"]) / 1e9 / run["peak_gflops"]
-    assert 0 < share < 10  # below 1, but for a machine that is busy while the peak is measured
+    assert all(speeds[name]["best"] > 1 for name in ours)
+    if not WHY_NOT:
+        share = speeds["td3 native"]["best"] * operations(CASES["small"]) / 1e9 / run["peak_gflops"]
+        assert 0 < share < 10  # below 1, but for a machine that is busy while the peak is measured
 
 
 @pytest.mark.parametrize(
@@ -116,7 +119,8 @@ def test_the_images_are_stacks_of_episodes_each_with_a_beginning_and_an_end():
 
 
 def test_ours_goes_through_the_encoder_twice_forward_and_once_back():
-    (seer,) = seers(SMALL, [Ours("native"), Ours("torch")], some_images(SMALL))
+    found = [Ours("torch")] if WHY_NOT else [Ours("native"), Ours("torch")]
+    (seer,) = seers(SMALL, found, some_images(SMALL))
     assert (seer.name, passes(seer)) == ("td3 torch", Passes(2, 1))
     assert not any(encoder._forward_hooks for encoder in seer.encoders)  # nothing is left to slow it down
 

@@ -4,6 +4,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from engines import BOTH
 from worlds_for_tests import Counting, Probe, Unruly
 
 import td3
@@ -217,7 +218,7 @@ def test_leaving_the_loop_saves_where_it_was_left(tmp_path):
     assert td3.load(tmp_path / "run").step == 130
 
 
-@pytest.mark.parametrize("engine", ["native", "torch"])
+@pytest.mark.parametrize("engine", BOTH)
 def test_numbers_that_explode_end_the_run_with_a_sentence(engine):
     class Exploding(Probe):
         def step(self, action):
@@ -229,7 +230,7 @@ def test_numbers_that_explode_end_the_run_with_a_sentence(engine):
 
 
 def test_a_warm_up_longer_than_the_run_is_noted():
-    _, events = play(config(warmup_steps=500, steps=60, eval_every=0))
+    _, events = play(config(warmup_steps=500, steps=60, eval_every=0, engine="torch"))
     assert events[0].notes == (
         "warmup_steps is 500 and steps only 60: the agent will play at random throughout.",
         "update_after is 500 and steps only 60: the agent will learn nothing.",

@@ -5,15 +5,18 @@ performer, `native`, stands beside the page on the same parameter memory; `td3 s
 retelling, and one can go on where the other stopped.
 """
 
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from td3.collection import Policy
 from td3.config import Config
 from td3.errors import ConfigError
-from td3.learner.encoders import Encoder, Images
+from td3.learner.encoders import Encoder, Vectors
 from td3.learner.native.engine import NativeLearner, NativePolicy
-from td3.learner.native.library import Missing, kernels
+from td3.learner.native.fingerprint import why_edited
+from td3.learner.native.library import Missing, kernels, tested
+from td3.learner.native.supported import Unsupported, check_learner
 from td3.learner.networks import Actor, play
 from td3.learner.reading import Normalizer
 from td3.learner.td3 import Learner
@@ -23,11 +26,11 @@ from td3.types import Float32s, Layout, Rows
 ENGINES: dict[str, type[Learner]] = {"native": NativeLearner, "torch": Learner}
 
 
-def choose_engine(config: Config, layout: Layout | None = None) -> tuple[str, str]:
+def choose_engine(config: Config, layout: Layout | None = None, learner: Learner | None = None) -> tuple[str, str]:
     """The engine for this config, and a sentence if the user would want to know why it is not the fast one."""
     if config.engine == "torch" or (config.engine == "auto" and layout and layout.pictures):
         return "torch", ""
-    reason = why_not_native(config, layout)
+    reason = why_not_native(config, layout, learner)
     if reason and config.engine == "native":
         raise ConfigError(f"engine must be torch or auto here: {reason}; got 'native'.")
     if reason and config.device == "cpu" and not config.compile:
@@ -35,8 +38,8 @@ def choose_engine(config: Config, layout: Layout | None = None) -> tuple[str, st
     return ("torch" if reason else "native"), ""
 
 
-def why_not_native(config: Config, layout: Layout | None = None) -> str:
-    """Why the native engine does not apply, or nothing."""
+def why_not_native(config: Config, layout: Layout | None = None, learner: Learner | None = None) -> str:
+    """Why the native engine does not apply, or nothing; of a learner that is made already, its parts count too."""
     if layout and layout.pictures:
         return "the native engine reads vectors, not images"
     if config.device != "cpu":
@@ -49,6 +52,18 @@ def why_not_native(config: Config, layout: Layout | None = None) -> str:
         kernels()
     except Missing as problem:
         return f"there is no native engine, for {problem}"
+    return why_edited(tested()) or (why_not_learner(learner) if learner else "")
+
+
+def why_not_learner(learner: Learner) -> str:
+    """Why the native engine cannot do what this learner does, or nothing."""
+    own = [name for name in vars(learner) if hasattr(Learner, name)]
+    if type(learner) not in (Learner, NativeLearner) or own:
+        return f"{type(learner).__name__} has methods of its own, which the native engine would not call"
+    try:
+        check_learner(learner)
+    except Unsupported as problem:
+        return str(problem)
     return ""
 
 
@@ -59,7 +74,13 @@ def described(engine: str) -> str:
 
 def switched(learner: Learner, engine: str) -> Learner:
     """The same learner performed by another engine; no number is copied or changed."""
-    other = ENGINES[engine].__new__(ENGINES[engine])
+    kind = ENGINES[engine]
+    if type(learner) is kind or (engine == "torch" and not isinstance(learner, NativeLearner)):
+        return learner
+    if type(learner) not in (Learner, NativeLearner) or (engine == "native" and why_not_learner(learner)):
+        reason = why_not_learner(learner)
+        raise ConfigError(f"engine must be left as it is here: {reason}; got {engine!r}.")
+    other = kind.__new__(kind)
     state: dict[str, Any] = {name: value for name, value in vars(learner).items() if name not in NativeLearner.OWN}
     vars(other).update(state)
     if isinstance(other, NativeLearner):
@@ -69,8 +90,10 @@ def switched(learner: Learner, engine: str) -> Learner:
 
 def policy_of(actor: Actor, encoder: Encoder, config: Config, normalizer: Normalizer | None = None) -> Policy:
     """What the actor does, by the engine the config asks for if it is here, else by the other: both act alike."""
-    torch_alone = isinstance(encoder, Images) or config.engine == "torch" or why_not_native(config)
-    policy: Policy = partial(play, encoder, actor) if torch_alone else NativePolicy(actor)
+    policy: Policy = partial(play, encoder, actor)
+    if type(encoder) is Vectors and config.engine != "torch" and not why_not_native(config):
+        with suppress(ConfigError):
+            policy = NativePolicy(actor)
     return policy if normalizer is None else partial(normalized, policy, normalizer)
 
 

@@ -1,4 +1,4 @@
-"""Makes a learner that this machine can carry: its engine's threads, its device, and room for its networks."""
+"""Makes a learner that this machine can carry: its engine, the threads of that, its device, and room for networks."""
 
 import contextlib
 import os
@@ -12,23 +12,37 @@ from td3 import seeding
 from td3.config import Config
 from td3.environments.spaces import describe_layout
 from td3.errors import ConfigError
-from td3.learner import ENGINES, Learner, choose_engine
+from td3.learner import ENGINES, Learner, choose_engine, switched
 from td3.learner.encoders import encoder_of
 from td3.replay.room import RESERVE, available, human
 from td3.types import Layout
 
 
 def make_learner(engine: str, config: Config, layout: Layout, action_size: int) -> Learner:
+    """The page's learner, with room for what `engine` needs too; `hand_over` gives it to an engine."""
     seed = int(seeding.sequence(config.seed, "weights").generate_state(1, np.uint64)[0] >> 1)
     with fitting(config):
         check_networks(engine, config, layout, action_size)
-        learner = ENGINES[engine](layout, action_size, config, seed)
+        learner = ENGINES["torch"](layout, action_size, config, seed)
     if config.compile:
         networks = [learner.actor, learner.actor_target, learner.critics, learner.critic_targets]
         encoders = [one.encoder for one in (learner.critics, learner.critic_targets)] if layout.pictures else []
         for network in (*networks, *encoders):
             network.compile()
     return learner
+
+
+def hand_over(learner: Learner, config: Config, threads: int = 0) -> tuple[Learner, str, str, int]:
+    """The learner as its engine performs it, the engine, a note as `choose_engine` tells, and the number of threads.
+
+    The engine is chosen with the learner at hand: what somebody made of its networks may be nothing for native.
+    `threads` is how many PyTorch used before, whose results depend on it.
+    """
+    engine, note = choose_engine(config, learner.layout, learner)
+    before = threads if engine == "torch" else 0
+    used = use_threads(config.threads or before, engine, config.workers)
+    with fitting(config):
+        return switched(learner, engine), engine, note, used
 
 
 def check_networks(engine: str, config: Config, layout: Layout, action_size: int) -> None:
@@ -61,9 +75,14 @@ def bytes_of_networks(engine: str, config: Config, layout: Layout, action_size: 
     return 4 * (copies * learned + 7 * config.batch_size * units)
 
 
-def engine_for(config: Config, layout: Layout, num_envs: int) -> tuple[str, str]:
-    """Who will perform the update, as `choose_engine` tells; settings that cannot be kept here are refused."""
+def engine_for(config: Config, layout: Layout, num_envs: int, resumed: bool = False) -> tuple[str, str]:
+    """Who will perform the update, as `choose_engine` tells; settings that cannot be kept here are refused.
+
+    A run that is `resumed` may have been begun where there are more cores: it goes on with those that are here.
+    """
     check_device(config.device)
+    if config.threads > cores() and not resumed:
+        raise ConfigError(f"threads must be at most {cores()}, the cores there are; got {config.threads}.")
     check_settings(config, layout, num_envs)
     return choose_engine(config, layout)
 
@@ -98,7 +117,7 @@ def fitting(config: Config) -> Iterator[None]:
 
 
 def use_threads(threads: int, engine: str = "torch", workers: int = 0) -> int:
-    """Sets and tells the number of threads of the update; 0 chooses.
+    """Sets and tells the number of threads of the update, never more than there are cores; 0 chooses.
 
     The native engine takes every core, for it works alone while the others are busy; one stays free for environments
     in processes of their own. PyTorch always leaves one: two threads with one busy core are far slower than one alone.
@@ -106,8 +125,20 @@ def use_threads(threads: int, engine: str = "torch", workers: int = 0) -> int:
     if threads == 0:
         free = cores() if engine == "native" and not workers else cores() - 1
         threads = max(1, min(4, free))
+    threads = min(threads, cores())
     torch.set_num_threads(threads)
     return threads
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread for a while: where numbers are few, waking others costs more than they do."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)  # what an engine computes with PyTorch depends on it
 
 
 def cores() -> int:

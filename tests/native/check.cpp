@@ -8,12 +8,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <initializer_list>
 #include <memory>
 #include <random>
@@ -873,6 +876,24 @@ void check_without_threads(Chance chance) {
 #endif
 }
 
+// Until every other thread sleeps. A sanitizer does not guard its own memory against a fork: what a helper has locked
+// there while it begins stays locked in the child, and the child waits for ever.
+void wait_until_others_sleep() {
+#if defined(__linux__)
+    for (int seen = 0; seen < 3;) {
+        bool all = true;
+        for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+            std::string stat;
+            std::getline(std::ifstream(task.path() / "stat"), stat);
+            const bool other = task.path().filename() != std::to_string(getpid());
+            all = all && (!other || stat.compare(stat.rfind(')') + 1, 2, " S") == 0);
+        }
+        seen = all ? seen + 1 : 0;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+#endif
+}
+
 // Its helpers stay behind in the process it was forked from.
 void check_fork(Chance chance) {
 #if defined(UNDER_THREAD_SANITIZER)
@@ -889,9 +910,9 @@ void check_fork(Chance chance) {
         update(*engine, form, remembered, false, true, outcome);
         for (const bool updates : {true, false}) {
             std::fflush(stdout);
+            wait_until_others_sleep();
             const pid_t child = fork();
             if (child == 0) {
-                alarm(30);  // who waits for helpers that are not here waits for ever
                 failed = 0;
                 if (updates) {
                     update(*engine, form, remembered, true, true, outcome);

@@ -2,7 +2,9 @@
 
 import ctypes
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,28 +13,34 @@ from torch import Tensor, nn
 from torch.optim import Adam
 
 from td3.config import Config
+from td3.errors import ConfigError
 from td3.learner.native import library
-from td3.learner.networks import Actor
+from td3.learner.native.supported import Unsupported, check_actor, check_learner, tensors_of
+from td3.learner.networks import Actor, Critics
 from td3.learner.td3 import Learner
+from td3.replay import Memory
 from td3.types import MEANS, Batch, Float32s, Layout, Rows, Update
 
-COLUMNS = (
-    "observation",
-    "action",
-    "reward",
-    "next_observation",
-    "terminated",
-)  # of the memory, as the library knows it
+COLUMNS = {
+    "observation": np.float32,
+    "action": np.float32,
+    "reward": np.float32,
+    "next_observation": np.float32,
+    "terminated": np.bool_,
+}  # of the memory, as the library knows it
+BETWEEN = ("draw", "recall", "update", "gather")  # what the library's own way from memory to update leaves out
+LOOK_EVERY = 1_000  # updates: then all is checked that is too slow to be looked at each time
 
 
 class NativeLearner(Learner):
     """Learns as its parent does, faster. Parameters, Adam's memory and the replay memory stay where they are.
 
-    Whoever writes to the networks in place, or loads the optimisers, is noticed; PyTorch's fused Adam leaves no trace,
-    so a learner that changes its engine is made anew (`switched`).
+    Whoever writes to the networks, moves or replaces them, or changes a learning rate is noticed before the next
+    update or action, and what the library cannot do is refused with a `ConfigError`. Only what somebody does to a
+    single layer without writing to it (a hook, a layer put in its place) is noticed within `LOOK_EVERY` updates.
     """
 
-    OWN = ("engine", "_settings", "_columns", "_watched", "_first", "_rows", "_seen", "_seen_actor", "_states")
+    OWN = ("engine", "_rows", "_told")
 
     def __init__(self, layout: Layout, action_size: int, config: Config, seed: int) -> None:
         super().__init__(layout, action_size, config, seed)
@@ -40,14 +48,9 @@ class NativeLearner(Learner):
 
     def prepare(self) -> None:
         """Makes the library ready for this learner's config, memory and tensors."""
-        config = self.config
-        self._settings = library.Settings(*(getattr(config, name) for name in library.SETTINGS))
-        columns = (address(self.memory.columns[name]) for name in COLUMNS)
-        self._columns = library.Memory(*columns, discount=None)  # a step ahead: γ itself
-        networks = (self.actor, self.actor_target, self.critics, self.critic_targets)
-        self._watched = [tensor for network in networks for tensor in network.parameters()]
-        self._first = [next(network.parameters()) for network in networks]  # a network moves as a whole
-        self._make(config.batch_size)
+        with refused(self.config.engine):
+            check_learner(self)
+        self._make(self.config.batch_size)
 
     def __getstate__(self) -> dict[str, Any]:
         """All but what belongs to this process."""
@@ -59,16 +62,22 @@ class NativeLearner(Learner):
 
     def learn(self, replay: np.random.Generator, smoothing: np.random.Generator) -> Tensor:
         """As on the page, but the rows are gathered by the library, from the memory's own arrays, if that is all."""
-        if self.normalizer or self.config.n_step > 1:
+        told = self._told
+        if told is None or not told.gathered.is_still_of(self):
+            told = self._tell()
+        if told.gathered.columns is None:
             return super().learn(replay, smoothing)
         drawn = self.draw(replay, smoothing)
-        return self._perform(self._columns, drawn.places, drawn.noise, None)
+        return self._perform(told.gathered.columns, drawn.places, drawn.noise, None)
 
     def update(self, batch: Batch, noise: Tensor) -> Update:
-        rows, actions = batch.action.shape
-        assert all(one.dtype == torch.float32 for one in (*batch, noise))  # the library believes what it is told
-        assert all(len(one) == rows for one in batch)
-        assert noise.shape == batch.action.shape
+        rows, actions = len(batch.action), self.action_size
+        shapes = [(rows, self.layout.numbers), (rows, actions), (rows,)]
+        wanted = dict(zip(Batch._fields, [*shapes, shapes[0], (rows,), (rows,)], strict=True)) | {"noise": shapes[1]}
+        for name, tensor in (*batch._asdict().items(), ("noise", noise)):  # the library believes what it is told
+            if tensor.shape != wanted[name] or tensor.dtype != torch.float32:
+                got = f"{tensor.dtype} of {tuple(tensor.shape)}"
+                raise ValueError(f"{name} must be torch.float32 of {wanted[name]}; got {got}")
         columns = {name: column.contiguous().numpy() for name, column in batch._asdict().items()}
         columns["terminated"] = columns["terminated"].astype(np.bool_)
         told = torch.empty(rows * (actions + 5))
@@ -82,8 +91,8 @@ class NativeLearner(Learner):
         return Update(next_action, next_q1, next_q2, target, q1, q2, *losses, told=means)
 
     def act(self, observations: Rows) -> Float32s:
-        if self._seen_actor != versions(self._watched[: len(self._seen_actor)]):
-            self._look()
+        if self._told is None or not self._told.is_still_true_of_actor(self.actor):
+            self._tell()
         return self.engine.act(self.read(observations))
 
     def _perform(self, memory: library.Memory, picked: Any, noise: Tensor, told: int | None) -> Tensor:
@@ -92,12 +101,14 @@ class NativeLearner(Learner):
         for optimizer in (self.actor_optimizer, self.critics_optimizer):
             if not optimizer.state:
                 remember(optimizer)
-        self._look()
+        truth = self._told
+        if truth is None or not truth.is_still_true_of(self):
+            truth = self._tell()
         self.updates += 1
         means = torch.empty(len(MEANS), dtype=torch.float64)
         self.engine.functions.td3_update(
             self.engine.handle,
-            ctypes.addressof(self._settings),
+            ctypes.addressof(truth.settings),
             ctypes.addressof(memory),
             address(picked),
             noise.data_ptr(),
@@ -111,45 +122,148 @@ class NativeLearner(Learner):
         sizes = self.layout.numbers, self.action_size
         self.engine = Engine(*sizes, self.config.hidden, rows, torch.get_num_threads())
         self._rows = rows
-        self._seen: list[int] = []
-        self._seen_actor = [-1]  # looks at once
-        self._states: list[Any] = []
+        self._told: Told | None = None
 
-    def _look(self) -> None:
-        """The library is told where all tensors are, again whenever someone else has written to or moved them."""
-        states = [self.actor_optimizer.state, self.critics_optimizer.state]
-        seen = versions(self._watched)
-        seen += [tensor.data_ptr() for tensor in self._first]
-        seen += [len(state) for state in states]
-        if seen == self._seen and all(now is then for now, then in zip(states, self._states, strict=True)):
-            return
+    def _tell(self) -> "Told":
+        """Tells the library where all tensors are, once more whenever someone else has written to or moved them."""
+        with refused(self.config.engine):
+            check_learner(self)
+        for optimizer in (self.actor_optimizer, self.critics_optimizer):
+            optimizer._opt_called = True  # type: ignore[attr-defined]  # a learning-rate scheduler asks for it
         self.engine.bind(
             described(self.actor, self.actor_target, self.actor_optimizer),
             described(self.critics, self.critic_targets, self.critics_optimizer),
         )
-        self._seen, self._states = seen, states
-        self._seen_actor = seen[: len(list(self.actor.parameters()))]
+        self._told = Told(self)
+        return self._told
+
+
+class Told:
+    """What the library was told of a learner, and how to notice that it is no longer so."""
+
+    def __init__(self, learner: NativeLearner) -> None:
+        optimizers = (learner.actor_optimizer, learner.critics_optimizer)
+        networks = (learner.actor, learner.actor_target, learner.critics, learner.critic_targets)
+        self.parts = (learner.config, *networks, *optimizers)
+        self.gathered = Gathered(learner)
+        self.groups = [optimizer.param_groups[0].copy() for optimizer in optimizers]  # it may change in its place
+        others = {"actor_lr": self.groups[0]["lr"], "critic_lr": self.groups[1]["lr"], "gamma": learner.memory.gamma}
+        self.settings = library.Settings(
+            *(others.get(name, getattr(learner.config, name)) for name in library.SETTINGS)
+        )
+        self.states = [optimizer.state for optimizer in optimizers]
+        self.remembered = [len(state) for state in self.states]
+        tensors = [tensors_of(network) for network in networks]
+        self.first = [one[0] for one in tensors]  # a network moves as a whole
+        self.pointers = pointers(self.first)
+        # Adam's own step leaves its trace in nothing but the count of its steps.
+        counts = [next(iter(state.values()))["step"] for state in self.states if state]
+        self.watched = [*chain(*tensors), *counts]
+        self.versions = versions(self.watched)
+        self.actor = tensors[0]
+        self.actor_versions, self.actor_pointers = versions(self.actor), pointers(self.actor)
+        # Nobody may free what the library has the address of, though all others let it go.
+        adams = [one for state in self.states for part in state.values() for one in part.values()]
+        self.held = [tensor.detach() for tensor in (*chain(*tensors), *adams)]
+        self.until = learner.updates + LOOK_EVERY
+
+    def is_still_true_of(self, learner: NativeLearner) -> bool:
+        """Cheap, for it is asked before every update."""
+        actor, critics = learner.actor_optimizer, learner.critics_optimizer
+        networks = learner.actor, learner.actor_target, learner.critics, learner.critic_targets
+        return (
+            learner.updates < self.until
+            and self.parts == (learner.config, *networks, actor, critics)
+            and self.states[0] is actor.state
+            and self.states[1] is critics.state
+            and self.remembered == [len(actor.state), len(critics.state)]
+            and same_group(self.groups[0], actor.param_groups[0])
+            and same_group(self.groups[1], critics.param_groups[0])
+            and self.versions == versions(self.watched)
+            and self.pointers == pointers(self.first)
+        )
+
+    def is_still_true_of_actor(self, actor: nn.Module) -> bool:
+        return (
+            self.parts[1] is actor
+            and self.actor_versions == versions(self.actor)
+            and self.actor_pointers == pointers(self.actor)
+        )
+
+
+class Gathered:
+    """The memory's arrays, for the library to gather a batch from.
+
+    There are none where somebody has a say in what is drawn or read: then the page's own way is gone.
+    """
+
+    def __init__(self, learner: NativeLearner) -> None:
+        self.memory, self.config, self.normalizer = learner.memory, learner.config, learner.normalizer
+        self.gamma, self.arrays, self.untouched = self.memory.gamma, self.memory.columns, untouched(learner)
+        self.columns: library.Memory | None = None
+        kind, page = type(learner), NativeLearner
+        own = (kind.draw, kind.recall, kind.update) == (page.draw, page.recall, page.update) and self.untouched
+        if own and type(self.memory) is Memory and self.normalizer is None and self.config.n_step == 1:
+            self.held = [self.arrays[name] for name in COLUMNS]  # nobody may free them while the library reads them
+            rows, sizes = self.memory.capacity, {"action": learner.action_size, "reward": 1, "terminated": 1}
+            for (name, dtype), array in zip(COLUMNS.items(), self.held, strict=True):
+                size = rows * sizes.get(name, learner.layout.numbers)
+                if array.dtype != dtype or array.size != size or not array.flags.c_contiguous:
+                    return
+            self.columns = library.Memory(*map(address, self.held), discount=None)  # a step ahead: γ itself
+
+    def is_still_of(self, learner: NativeLearner) -> bool:
+        """Cheap, for it is asked before every update."""
+        memory = learner.memory
+        return (
+            self.memory is memory
+            and self.arrays is memory.columns
+            and self.gamma == memory.gamma
+            and self.config is learner.config
+            and self.normalizer is learner.normalizer
+            and self.untouched is untouched(learner)
+        )
+
+
+def untouched(learner: NativeLearner) -> bool:
+    """Whether no method between drawing and updating was replaced in this very learner or memory."""
+    return vars(learner).keys().isdisjoint(BETWEEN) and vars(learner.memory).keys().isdisjoint(BETWEEN)
 
 
 class NativePolicy:
     """An actor alone: float32 rows → actions in [−1, 1]. Several threads may call it at once."""
 
     def __init__(self, actor: Actor) -> None:
-        layers = [layer for layer in actor.layers if isinstance(layer, nn.Linear)]
-        hidden = [layer.out_features for layer in layers[:-1]]
-        self._engine = Engine(layers[0].in_features, layers[-1].out_features, hidden, rows=0, threads=1)
-        self._actor, self._watched = actor, list(actor.parameters())
+        with refused("native"):
+            check_actor(actor)
+        self._actor, self._watched = actor, tensors_of(actor)
+        weights = self._watched[::2]
+        self._sizes = (weights[0].shape[1], *(weight.shape[0] for weight in weights))
+        self._engine = Engine(self._sizes[0], self._sizes[-1], self._sizes[1:-1], rows=0, threads=1)
         self._seen: list[int] = []
+        self._held: list[Tensor] = []
 
     def __call__(self, observations: Float32s) -> Float32s:
-        seen = versions(self._watched)
+        seen = versions(self._watched) + pointers(self._watched)
         if seen != self._seen:
+            with refused("native"):
+                check_actor(self._actor, sizes=self._sizes)
+            held = [tensor.detach() for tensor in tensors_of(self._actor)]
             self._engine.bind(described(self._actor))
-            self._seen = seen
+            self._seen, self._held = seen, held
         return self._engine.act(observations)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return NativePolicy, (self._actor,)
+
+
+@contextmanager
+def refused(engine: str) -> Iterator[None]:
+    """What the library cannot work on is the caller's to change."""
+    try:
+        yield
+    except Unsupported as problem:
+        raise ConfigError(f"engine must be torch here: {problem}; got {engine!r}.") from None
 
 
 class Engine:
@@ -157,7 +271,7 @@ class Engine:
 
     def __init__(self, observations: int, actions: int, hidden: Sequence[int], rows: int, threads: int) -> None:
         self.functions = library.library()
-        self.observations, self.actions = observations, actions
+        self.observations, self.actions, self.layers = observations, actions, len(hidden) + 1
         widths = (ctypes.c_int64 * len(hidden))(*hidden)
         shape = library.Shape(observations, actions, len(hidden) + 1, widths)
         self.handle = self.functions.td3_new(library.kernels().encode(), ctypes.byref(shape), rows, threads)
@@ -165,7 +279,9 @@ class Engine:
             raise MemoryError(f"alloc of a native engine for {rows} rows failed")
         weakref.finalize(self, self.functions.td3_free, self.handle)
 
-    def bind(self, actor: list[library.Tensor], critics: Sequence[library.Tensor] = ()) -> None:
+    def bind(self, actor: Sequence[library.Tensor], critics: Sequence[library.Tensor] = ()) -> None:
+        assert len(actor) == 2 * self.layers
+        assert len(critics) in (0, len(actor))
         self.functions.td3_bind(self.handle, *((library.Tensor * len(one))(*one) for one in (actor, critics)))
         self.functions.td3_refresh(self.handle)
 
@@ -179,18 +295,15 @@ class Engine:
         return actions
 
 
-def described(
-    network: nn.Module, target: nn.Module | None = None, optimizer: Adam | None = None
-) -> list[library.Tensor]:
+def described(network: Actor | Critics, target: Any = None, optimizer: Adam | None = None) -> list[library.Tensor]:
     """Where each weight and bias is, and what belongs to it; zero where there is nothing yet."""
+    values = tensors_of(network)
+    targets = tensors_of(target) if target else [None] * len(values)
     found = []
-    targets = list(target.parameters()) if target else []
-    for place, value in enumerate(network.parameters()):
-        assert value.is_contiguous()
-        assert (value.dtype, value.device.type) == (torch.float32, "cpu")
+    for value, follower in zip(values, targets, strict=True):
         state = optimizer.state.get(value, {}) if optimizer else {}
-        pointers = (state[name].data_ptr() if state else 0 for name in ("exp_avg", "exp_avg_sq", "step"))
-        found.append(library.Tensor(value.data_ptr(), *pointers, targets[place].data_ptr() if targets else 0))
+        remembered = (state.get(name) for name in ("exp_avg", "exp_avg_sq", "step"))
+        found.append(library.Tensor(*(0 if one is None else one.data_ptr() for one in (value, *remembered, follower))))
     return found
 
 
@@ -200,6 +313,15 @@ def versions(tensors: Sequence[Tensor]) -> list[int]:
         return [tensor._version for tensor in tensors]
     except RuntimeError:
         return [0 if tensor.is_inference() else tensor._version for tensor in tensors]
+
+
+def pointers(tensors: Sequence[Tensor]) -> list[int]:
+    return [tensor.data_ptr() for tensor in tensors]
+
+
+def same_group(told: dict[str, Any], now: dict[str, Any]) -> bool:
+    """Whether the settings are the same, and the list of parameters the very same: tensors are not to be compared."""
+    return told["params"] is now["params"] and told == now
 
 
 def remember(optimizer: Adam) -> None:
@@ -213,5 +335,8 @@ def remember(optimizer: Adam) -> None:
 
 
 def address(array: Any) -> int:
-    found: int = array.__array_interface__["data"][0]
-    return found
+    try:
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))  # a third of the time, where it may be written to
+    except (TypeError, ValueError):
+        found: int = array.__array_interface__["data"][0]
+        return found

@@ -8,7 +8,7 @@ from ctypes import POINTER, Structure, c_char_p, c_double, c_int64, c_void_p
 from pathlib import Path
 from typing import Any
 
-INTERFACE = 2  # of source/interface.h
+INTERFACE = 3  # of source/interface.h
 FOLDER = Path(__file__).parent
 FORCE = "TD3_KERNELS"  # the environment variable that forces kernels other than the best
 
@@ -53,10 +53,11 @@ def library() -> Any:
         functions = ctypes.CDLL(str(path))
         functions.td3_interface.restype = c_int64
         if functions.td3_interface() != INTERFACE:
-            raise Missing(f"{path.name} was built for another version of td3")
+            raise Missing(f"{path.name} was built for another version of td3: install td3 again")
     except (OSError, AttributeError) as problem:
         raise Missing(f"{path.name} cannot be loaded: {problem}") from None
     signatures: dict[str, tuple[Any, list[Any]]] = {
+        "td3_tested": (c_char_p, []),
         "td3_kernels": (c_char_p, [c_int64]),
         "td3_new": (c_void_p, [c_char_p, POINTER(Shape), c_int64, c_int64]),
         "td3_free": (None, [c_void_p]),
@@ -81,6 +82,11 @@ def kernels() -> str:
     if forced and forced not in names:
         raise Missing(f"{FORCE} must be one of {', '.join(names)} on this processor; got {forced!r}")
     return forced or names[0]
+
+
+def tested() -> dict[str, str]:
+    """The functions that the library does the work of, each with the fingerprint it was tested with."""
+    return dict(line.split() for line in library().td3_tested().decode().splitlines())
 
 
 def peak(threads: int, seconds: float) -> float:

@@ -10,6 +10,7 @@
 
 #include "kernels.h"
 #include "processor.h"
+#include "tested.h"
 
 struct Td3Engine {
     std::unique_ptr<td3::Performer> performer;
@@ -31,6 +32,8 @@ const td3::Kernels* find(const char* name) {
 extern "C" {
 
 int64_t td3_interface(void) { return TD3_INTERFACE; }
+
+const char* td3_tested(void) { return TD3_TESTED; }
 
 const char* td3_kernels(int64_t place) {
     for (const td3::Kernels* kernels : kAll) {

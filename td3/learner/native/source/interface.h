@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define TD3_INTERFACE 2 /* counts incompatible changes; the caller compares it with td3_interface() */
+#define TD3_INTERFACE 3 /* counts incompatible changes; the caller compares it with td3_interface() */
 
 /* One weight or bias as PyTorch keeps it: its value, what Adam remembers of it, and the target's value. */
 typedef struct {
@@ -43,6 +43,9 @@ typedef struct {
 typedef struct Td3Engine Td3Engine;
 
 TD3_PUBLIC int64_t td3_interface(void);
+
+/* The Python functions this library was tested to do the work of, each with its fingerprint; see tested.h. */
+TD3_PUBLIC const char *td3_tested(void);
 
 /* The names of the kernels this processor can run, best first; NULL after the last. */
 TD3_PUBLIC const char *td3_kernels(int64_t place);
