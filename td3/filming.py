@@ -35,7 +35,7 @@ from td3.recording import Allowance, Clock
 EXPECTED = 3.0  # seconds of a processor that a film may cost: the first waits until that is little, or for the end
 MEANWHILE = 600.0  # seconds a film may take while training goes on, for it has to wait for what training leaves
 AT_THE_END = 60.0  # and when training waits for it
-LOWEST = 19  # priority, as `nice` counts
+LOW = 10  # priority, as `nice` counts: a tenth of what training gets, where they compete
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "LP_NUM_THREADS"), "1"
 )  # the last is of Mesa, which draws where there is no graphics card
@@ -77,7 +77,7 @@ class Film:
             with undisturbed():
                 make = maker_to_draw(self._env, SIZE, self._view, self._env_args)
                 job = Job(self._path, env_name(self._env), make, self._view, policy(), seed, length)
-                self._child = started(job, seconds, 0 if last else LOWEST)
+                self._child = started(job, seconds, 0 if last else LOW)
         except (Exception, SystemExit):  # it cannot be sent, or there is no room for another process
             self._possible = False
         self._until = time.monotonic() + seconds

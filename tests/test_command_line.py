@@ -20,7 +20,10 @@ from td3.views import cli
 
 COMMANDS = cli.make_parser()[1]
 TD3 = [sys.executable, "-m", "td3"]
-QUICK = "--steps 400 --warmup-steps 100 --hidden 16,16 --batch-size 16 --eval-every 200 --eval-episodes 2 --threads 1"
+QUICK = (
+    "--steps 400 --warmup-steps 100 --hidden 16,16 --batch-size 16 --eval-every 200 --eval-episodes 2 --threads 1 "
+    "--no-film"
+)
 
 
 def td3(*words, cwd=None, code=0):

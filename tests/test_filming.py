@@ -154,7 +154,7 @@ def test_a_hundredth_of_the_time_goes_into_films_and_the_end_is_always_filmed(tm
     # Whether it is ready is seen a minute later, and then a hundred seconds and more have to pass.
     assert filmed_at == [3, 6, 9, 12, 15, 18, 20]
     assert film.allowance.seconds == pytest.approx(len(filmed_at))
-    assert in_process == [(filming.MEANWHILE, filming.LOWEST)] * 6 + [(filming.AT_THE_END, 0)]
+    assert in_process == [(filming.MEANWHILE, filming.LOW)] * 6 + [(filming.AT_THE_END, 0)]
 
 
 FAILURES = {
