@@ -5,6 +5,7 @@ What libFuzzer makes up becomes either the bytes of a file or edits to a real on
 """
 
 import contextlib
+import copy
 import importlib.util
 import json
 import os
@@ -108,7 +109,7 @@ class Edits:
         if kind == 7:
             return provider.PickValueInList([None, True, False, [], {}, "", [[]], "nan", "inf", "1", 0.5])
         other = known[provider.ConsumeIntInRange(0, len(known) - 1)]  # the value of another place
-        found = parent_of(data, other)[other[-1]]
+        found = copy.deepcopy(parent_of(data, other)[other[-1]])
         return [found] if kind == 8 else 3 * [found] if kind == 9 else found
 
 

@@ -418,6 +418,8 @@ def examine(
         stdout, stderr = words
         said[name] = f"exit code {code}\n{stdout}{stderr}"
         judge(command, code, stdout, stderr, case.flood, fail)
+        if case.works and code != 0:
+            fail("refused", f"exit code {code}, though it is a real run")
         for kind, detail in guard.found.items():
             fail(kind, detail)
         guard.found.clear()
