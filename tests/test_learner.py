@@ -22,6 +22,15 @@ def test_two_hundred_updates_agree_with_the_independent_retelling():
         assert 0 < result.error <= {"float64": 1e-9, "float32": 1e-4}[precision]
 
 
+def test_the_selftest_takes_one_thread_and_leaves_as_many_as_there_were(monkeypatch):
+    seen = []
+    monkeypatch.setattr("td3.learner.selftest.compare", lambda *_: seen.append(torch.get_num_threads()) or 1e-12)
+    torch.set_num_threads(2)
+    for _ in selftest(updates=1):
+        seen.append(-torch.get_num_threads())  # whoever reads the results keeps what it had
+    assert set(seen) == {1, -2} and torch.get_num_threads() == 2
+
+
 def test_the_selftest_notices_a_wrong_discount():
     class Wrong(Learner):
         def update(self, batch, noise):

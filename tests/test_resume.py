@@ -6,7 +6,7 @@ import cloudpickle
 import gymnasium
 import numpy as np
 import pytest
-from engines import WHY_NOT, needs_native
+from engines import BOTH, WHY_NOT, needs_native
 
 import td3
 from td3.keeping import RunFolder, read_metrics
@@ -307,6 +307,31 @@ def test_the_number_of_threads_is_no_part_of_a_native_run(tmp_path, monkeypatch)
     finish(tmp_path / "two", config(engine="native", threads=2, hidden=(33, 65)), [101])
     one, two = ended(tmp_path / "one"), ended(tmp_path / "two")
     assert one[1:] == two[1:]  # networks, optimisers, memory, metrics
+
+
+@pytest.mark.parametrize("engine", BOTH)
+@pytest.mark.parametrize("threads", [3, 0])
+def test_a_run_from_a_larger_machine_goes_on_with_the_cores_there_are(engine, threads, tmp_path, monkeypatch):
+    run = tmp_path / "run"
+    monkeypatch.setattr(making, "cores", lambda: 4)
+    first = list(td3.train(config(engine=engine, threads=threads, steps=60, eval_every=0), run))
+    had = 4 if engine == "native" and not threads else 3
+    assert first[0].summary["threads"] == had
+    monkeypatch.setattr(making, "cores", lambda: 2)
+    started, resumed, *_, finished = td3.resume(run, steps=80, env=Wandering)
+    assert started.summary["threads"] == 2 and started.config.threads == threads and finished.updates > 0
+    told = [note for note in started.notes if note.startswith("threads is 3, and here are 2 cores")]
+    assert len(told) == (1 if threads else 0)
+    bytes_differ = [f"threads was {had}, now it is 2: the same bytes are not to be expected."]
+    assert list(resumed.notes) == (bytes_differ if engine == "torch" else [])
+
+
+def test_a_run_stopped_before_its_first_checkpoint_goes_on_with_the_cores_there_are(tmp_path, monkeypatch):
+    monkeypatch.setattr(making, "cores", lambda: 4)
+    next(td3.train(config(threads=4, steps=60, eval_every=0), tmp_path / "run"))
+    monkeypatch.setattr(making, "cores", lambda: 2)
+    started, *_, finished = td3.resume(tmp_path / "run", env=Wandering)
+    assert started.summary["threads"] == 2 and finished.step == 60
 
 
 @needs_native

@@ -10,9 +10,11 @@ from worlds_for_tests import Counting, Probe, Unruly
 import td3
 import td3.types
 from td3 import seeding
+from td3.learner import making
 from td3.learner.state import network_tensors, optimizer_tensors
 from td3.measuring import Means
 from td3.training import Session, crossed
+from td3.views.checking import check_environment
 
 SMALL = {
     "hidden": (16, 16), "batch_size": 16, "warmup_steps": 50, "threads": 1, "log_every": 50, "eval_episodes": 2,
@@ -235,6 +237,16 @@ def test_a_warm_up_longer_than_the_run_is_noted():
         "warmup_steps is 500 and steps only 60: the agent will play at random throughout.",
         "update_after is 500 and steps only 60: the agent will learn nothing.",
     )
+
+
+def test_more_threads_than_cores_are_refused(monkeypatch):
+    monkeypatch.setattr(making, "cores", lambda: 2)
+    for begin in (lambda settings: Session(settings), check_environment):
+        with pytest.raises(td3.ConfigError, match=r"^threads must be at most 2, .*; got 99\.$"):
+            begin(config(env="Pendulum-v1", threads=99))
+    session = Session(config(env="Pendulum-v1", threads=2))
+    assert session.threads == session._summary()["threads"] == 2
+    session.close()
 
 
 def test_a_memory_too_large_for_this_machine_is_refused_before_the_first_step():
