@@ -18,7 +18,10 @@ from td3.learner import selftest
 from td3.views import cli
 
 TD3 = [sys.executable, "-m", "td3"]
-QUICK = "--steps 400 --warmup-steps 100 --hidden 16,16 --batch-size 16 --eval-every 200 --eval-episodes 2 --threads 1"
+QUICK = (
+    "--steps 400 --warmup-steps 100 --hidden 16,16 --batch-size 16 --eval-every 200 --eval-episodes 2 --threads 1 "
+    "--no-film"
+)
 
 
 def td3(*words, cwd=None, code=0):
@@ -201,7 +204,7 @@ def test_selftest_tells_the_largest_error_of_each_engine(capsys, monkeypatch):
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_leaves_a_usable_run(tmp_path, number, code):
     words = ["train", "--steps", "1000000", "--warmup-steps", "100", "--hidden", "16", "--eval-every", "500"]
-    words += ["--eval-episodes", "1"]
+    words += ["--eval-episodes", "1", "--no-film"]
     process = subprocess.Popen([*TD3, *words, "--run", "r"], stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     for line in process.stderr:
         if line.startswith("step"):
