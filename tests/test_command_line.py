@@ -172,7 +172,7 @@ def test_selftest_tells_the_largest_error_of_each_engine(capsys, monkeypatch):
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_leaves_a_usable_run(tmp_path, number, code):
     words = ["train", "--steps", "1000000", "--warmup-steps", "100", "--hidden", "16", "--eval-every", "500"]
-    words += ["--eval-episodes", "1"]
+    words += ["--eval-episodes", "1", "--no-film"]
     process = subprocess.Popen([*TD3, *words, "--run", "r"], stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     for line in process.stderr:
         if line.startswith("step"):

@@ -23,13 +23,13 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that a worker 
 
 
 @pytest.mark.parametrize("way", list(together.process_ways()))
-def test_every_row_is_one_step_of_one_episode_in_processes_too(way):
+def test_every_row_is_one_step_of_one_episode_in_a_vectors_own_processes_too(way):
     rows = together.play(*together.process_ways()[way])
     together.check_adjacency(rows)
     together.check_same_transitions(rows)
 
 
-@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.parametrize("workers", [1, 2, 3, 4])
 def test_workers_give_the_same_bytes_as_no_workers(workers):
     alone = together.play(together.Counting, together.N, 0)
     assert together.play(together.Counting, together.N, workers).tobytes() == alone.tobytes()

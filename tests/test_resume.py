@@ -19,7 +19,7 @@ SMALL = {
     "film": False,
 }  # fmt: skip
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that a worker need not import this file, and PyTorch
-EYES = {"encoder_channels": (4,), "encoder_features": 8, "steps": 200}
+EYES = {"encoder_channels": (4,), "encoder_features": 8, "steps": 130}
 
 
 class Wandering(gymnasium.Env):
@@ -192,19 +192,33 @@ CASES = {
 }
 
 
+@pytest.fixture(scope="module")
+def never_stopped(tmp_path_factory):
+    """How a run ends that was never stopped; trained once for all cases with its settings."""
+    ends = {}
+
+    def end_of(settings):
+        key = repr(settings)
+        if key not in ends:
+            run = tmp_path_factory.mktemp("never") / "run"
+            list(td3.train(config(**settings), run))
+            ends[key] = ended(run)
+        return ends[key]
+
+    return end_of
+
+
 @pytest.mark.parametrize("name", list(CASES))
-def test_a_stopped_and_resumed_run_ends_with_the_same_bytes(name, tmp_path, monkeypatch):
+def test_a_stopped_and_resumed_run_ends_with_the_same_bytes(name, tmp_path, never_stopped, monkeypatch):
     settings, stops = CASES[name]
     if settings.get("engine") == "native" and WHY_NOT:
         pytest.skip(WHY_NOT)
     monkeypatch.setattr(making, "cores", lambda: 2)  # as many threads as a case asks for
-    never, often = tmp_path / "never", tmp_path / "often"
-    for _ in td3.train(config(**settings), never):
-        pass
+    often = tmp_path / "often"
     events = finish(often, config(**settings), stops)
     (resumed,) = [event for event in events if isinstance(event, td3.Resumed)]
     assert resumed.step >= stops[-1] and resumed.notes == ()
-    for mine, other in zip(ended(often), ended(never), strict=True):
+    for mine, other in zip(ended(often), never_stopped(settings), strict=True):
         assert mine == other
 
 
