@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_keeping import forge
 
 import td3
 from bench import survival
+from bench.forging import forge
 from td3.keeping.lock import Lock
 from td3.types import Resumed, SaveFailed, Started
 from td3.views import cli, speaking
