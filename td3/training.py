@@ -285,6 +285,8 @@ class Session:
             self.means.restore(state["means"])
             self.pending = Pending.of(state.get("pending"))
             self._check_counters(chosen)
+            if lost:
+                self.pending = None  # there may be nothing left to learn from
             seeding.put_state(self.replay_chance, state["replay"])
             seeding.put_state(self.smoothing_chance, state["smoothing"])
         except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, MemoryError) as problem:

@@ -364,7 +364,10 @@ def test_what_is_left_of_a_damaged_memory_is_linked_across_no_gap(tmp_path, sett
     session.close()
 
 
-def test_a_run_goes_on_even_if_all_of_its_memory_is_damaged(run):
+@pytest.mark.parametrize("owed", [0, 1])
+def test_a_run_goes_on_even_if_all_of_its_memory_is_damaged(run, owed):
+    if owed:
+        forge(run, lambda state: state.update(pending=[99, [], False], due=state["due"] + owed))
     for path in (run / "memory").iterdir():
         path.write_bytes(b"")
     events = list(td3.resume(run, steps=120, without_memory=True))
