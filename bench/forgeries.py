@@ -291,7 +291,11 @@ def in_numbers() -> Iterator[Case]:
         "unknown-env": {"env": "\u001b[2J-v0"},
         "module-in-id": {"env": f"{MODULE}:Pendulum-v1"},
         "relative-module": {"env": "..:Env"},
-        "env-arguments": {"env_args": {"render_mode": "human"}},
+        "env-arguments": {"env_args": {"render_mode": "human", "\u001b[2J": "\u001b[2J"}},
+        "env-of-files": {"env": "HalfCheetah-v5", "env_args": {"xml_file": "/etc/passwd"}},
+        "env-of-devices": {"env": "HalfCheetah-v5", "env_args": {"xml_file": "/dev/zero"}},
+        "long-episodes": {"env_args": {"max_episode_steps": 10**18}},
+        "no-episodes": {"env_args": {"max_episode_steps": -1}},
         "foreign-name": {"policy_freq": 2},
     }.items():
         yield Case(f"{PLAIN}/config/{what}", PLAIN, configured(change))

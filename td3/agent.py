@@ -23,8 +23,9 @@ from td3.learner.networks import Actor, Critics
 from td3.learner.reading import Normalizer
 from td3.learner.state import bytes_of, put_policy
 from td3.replay.room import available, check_room, human
+from td3.resuming import config_of, why_not_trusted
 from td3.synonyms import instead_of
-from td3.training import Session, config_of, untrusted
+from td3.training import Session
 from td3.types import Evaluation, Float32s, Rows
 from td3.wording import brief, counted
 
@@ -56,7 +57,7 @@ class Agent:
     def make_env(self) -> Any:
         """The Gymnasium environment as this agent sees it: drawn, shrunk and stacked as in training."""
         if not self.trusted:
-            raise ConfigError(untrusted(self.config.env))
+            raise ConfigError(why_not_trusted(self.config))
         return make_single(self.config.env, View.of(self.config), self.config.env_args)
 
 
@@ -71,7 +72,7 @@ def load(run: str | Path, checkpoint: str | int = "last", env: Any = None, trust
     actor, encoder, normalizer = parts
     policy = policy_of(actor.requires_grad_(False), encoder.requires_grad_(False), config, normalizer)
     agent = Agent(policy, observation, action, config, chosen.step)
-    agent.trusted = trust or env is not None or ":" not in str(config.env)
+    agent.trusted = trust or env is not None or not why_not_trusted(config)
     agent.notes = tuple(f"Passed over: {one}" for one in wrong)
     return agent
 
@@ -111,7 +112,7 @@ def evaluate(agent: "Agent | TD3", episodes: int = 10, seed: int = 0) -> Evaluat
     agent = agent.agent if isinstance(agent, TD3) else agent
     env = agent.config.env
     if not agent.trusted:
-        raise ConfigError(untrusted(env))
+        raise ConfigError(why_not_trusted(agent.config))
     episodes, seed = checked("eval_episodes", episodes), checked("seed", seed)
     worlds = make_worlds(env, view=View.of(agent.config), env_args=agent.config.env_args)
     try:

@@ -43,9 +43,14 @@ class Collector:
         """One action in each environment."""
         if self._torn:
             self.begin_anew()
-        action = self._choose(policy)
-        self._torn = True
-        tick = self.worlds.step(action)
+        before = self.chance.bit_generator.state
+        try:
+            action = self._choose(policy)
+            self._torn = True
+            tick = self.worlds.step(action)
+        except BaseException:
+            self.chance.bit_generator.state = before  # as if it had not been tried: whoever resumes tries it again
+            raise
         self._torn = False
         rows = Transitions(
             self.observation,

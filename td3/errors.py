@@ -20,6 +20,8 @@ class EnvironmentFailure(TD3Error, RuntimeError):
 class RunError(TD3Error, RuntimeError):
     """A run folder that cannot be written or read."""
 
+    passing = False  # whether it may work at another moment: a file that could not be opened, say
+
 
 class TrainingDiverged(TD3Error, ArithmeticError):
     """Numbers stopped being numbers inside the networks."""

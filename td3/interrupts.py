@@ -18,7 +18,7 @@ class Interrupt:
     """What one training loop does with Ctrl-C, depending on where it is."""
 
     def __init__(self, save: Callable[[], object]) -> None:
-        self.save = save
+        self.save, self.thread = save, threading.get_ident()
         self.asked = False  # came while the loop was busy
         self.idle = False  # the user's own code runs, between two events
         self.at_once = False  # nothing of the run is under way, as during an evaluation
@@ -58,7 +58,7 @@ def deferred(save: Callable[[], object]) -> Iterator[Interrupt]:
 
 
 def _handle(_number: int, _frame: FrameType | None) -> None:
-    loops = list(_loops)
+    loops = _of_this_thread()
     busy = [loop for loop in loops if not loop.idle and not loop.at_once]
     if busy and not any(loop.asked for loop in busy):
         for loop in busy:
@@ -66,6 +66,11 @@ def _handle(_number: int, _frame: FrameType | None) -> None:
         return
     _save_idle(loops)
     raise KeyboardInterrupt
+
+
+def _of_this_thread() -> list[Interrupt]:
+    """Another thread may go on with its loop at any moment: nobody else saves it."""
+    return [loop for loop in _loops if loop.thread == threading.get_ident()]
 
 
 def _save_idle(loops: list[Interrupt]) -> None:
@@ -79,4 +84,4 @@ def _save_idle(loops: list[Interrupt]) -> None:
 @atexit.register
 def _at_exit() -> None:
     if os.getpid() == _process:  # not in a forked child
-        _save_idle(list(_loops))
+        _save_idle(_of_this_thread())

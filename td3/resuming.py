@@ -1,10 +1,12 @@
 """What a stopped run has to go on from: its newest whole checkpoint, and what it still owed."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from td3.config import Config, env_name
+from td3.config import Config, checked, env_name, has_no_name, nameless, unfolded
 from td3.errors import ConfigError, RunError
 from td3.keeping import Checkpoint, RunFolder
+from td3.keeping.record import last_step
 from td3.learner.making import cores
 
 MOST_WORKERS, MOST_ENVS = 32, 1_024  # that a run starts without being trusted; more workers where there are more cores
@@ -40,6 +42,16 @@ def newest_whole(folder: RunFolder, without_memory: bool) -> tuple[Checkpoint, l
         ) from None
 
 
+def check_just_begun(folder: RunFolder, config: Config) -> None:
+    """Refuses to begin a run again from its first step if it had gone further: its checkpoints are missing."""
+    last = last_step(folder.metrics)
+    if config.checkpoint_every and last > config.checkpoint_every + config.num_envs:
+        raise RunError(
+            f"run {str(folder.path)!r} has no checkpoint, though its metrics go to step {last:,}: its checkpoints were "
+            "removed, or could not be saved. Bring them back, or begin a new run."
+        )
+
+
 def whole_but_for_memory(folder: RunFolder) -> bool:
     try:
         folder.newest(lambda one: one.check(memory=False))
@@ -48,9 +60,44 @@ def whole_but_for_memory(folder: RunFolder) -> bool:
     return True
 
 
+def config_of(state: dict[str, Any], env: Any = None, trust: bool = False) -> Config:
+    """The config a checkpoint was made with. What it names is not imported unless the user passes or trusts it."""
+    changes: dict[str, Any] = {}
+    if env is not None:
+        env, own_args = unfolded(checked("env", env))
+        changes = {"env": env, "env_args": own_args}
+    try:
+        data = state["config"]
+        if changes and not changes["env_args"] and env_name(env) == data.get("env"):  # the run's own
+            changes.pop("env_args")
+        config = Config.from_data(data, **changes)
+    except (KeyError, TypeError, AttributeError, ConfigError) as problem:
+        raise RunError(f"The checkpoint's config cannot be used: {problem}") from problem
+    if env is None and not trust and (reason := why_not_trusted(config)):
+        raise ConfigError(reason)
+    return config
+
+
+def why_not_trusted(config: Config) -> str:
+    """Why this environment is not made just because a run names it, or nothing."""
+    if has_no_name(config.env):
+        return nameless(str(config.env))
+    how = "pass the environment (env=…, --env) or say that you trust it (trust=True, --trust)."
+    if ":" in str(config.env):
+        return f"env {config.env!r} lives in Python code, which is not imported just because a run names it: {how}"
+    texts = [name for name, value in config.env_args.items() if has_text(value)]
+    if texts:
+        return f"env_args {', '.join(texts)} may name files, which are not read just because a run names them: {how}"
+    return ""
+
+
+def has_text(value: Any) -> bool:
+    return isinstance(value, str) or (isinstance(value, list) and any(map(has_text, value)))
+
+
 def needs_trust(config: Config) -> bool:
     """Whether a run is gone on with only if the user says that it is trusted."""
-    return ":" in env_name(config.env) or bool(immodest(config))
+    return bool(why_not_trusted(replace(config, env=env_name(config.env))) or immodest(config))
 
 
 def immodest(config: Config) -> str:
@@ -58,11 +105,13 @@ def immodest(config: Config) -> str:
     most = {"workers": max(MOST_WORKERS, 4 * cores()), "num_envs": MOST_ENVS}
     for name, limit in most.items():
         if getattr(config, name) > limit:
-            return f"{name} is {getattr(config, name):,} in this run, more than the {limit:,} that are started just"
+            return (
+                f"{name} is {getattr(config, name):,} in this run; more than {limit:,} are started only for a run that"
+            )
     return ""
 
 
 def check_modest(config: Config, trust: bool) -> None:
     """Refuses to start as many processes or environments as a folder asks for, unless the user trusts it."""
     if not trust and (excess := immodest(config)):
-        raise ConfigError(f"{excess} because a folder says so: say that you trust it (trust=True, --trust).")
+        raise ConfigError(f"{excess} that you trust (trust=True, --trust).")

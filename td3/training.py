@@ -9,6 +9,7 @@ point, with every transition remembered and its updates done: leaving the loop t
 
 import contextlib
 import copy
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,7 +20,7 @@ import numpy as np
 
 from td3 import seeding
 from td3.collection import Collector, Played, Policy
-from td3.config import Config, checked, env_name, has_no_name, nameless, unfolded
+from td3.config import Config, env_name
 from td3.environments import View, Worlds, check_apart, environments_of, make_worlds
 from td3.environments.spaces import all_finite, describe_bounds, describe_layout, oddities, space_to_data
 from td3.errors import ConfigError, RunError, TrainingDiverged
@@ -35,7 +36,7 @@ from td3.measuring import Means, evaluation_metrics
 from td3.recording import Recorder
 from td3.replay import bytes_per_transition
 from td3.replay.room import check_room, human
-from td3.resuming import Pending, check_modest, newest_whole
+from td3.resuming import Pending, check_just_begun, check_modest, config_of, newest_whole
 from td3.types import (
     EpisodeEnded,
     Evaluated,
@@ -136,8 +137,9 @@ class Session:
             self.means = Means()  # what the next row of metrics is made of
             self.resumed_notes: tuple[str, ...] | None = None
             self.lost = 0  # rows of the memory that were damaged, and given up
-            self._began = time.perf_counter()
-            self._measured = (self._began, 0, 0)
+            self.renumbered = False  # so that those that are left have other numbers than on the disk
+            self._began: float | None = None  # while it trains: since when
+            self._measured = (time.perf_counter(), 0, 0)
             if run is not None:
                 self.keep_in(RunFolder.create(run, config))
         except BaseException:
@@ -148,7 +150,7 @@ class Session:
         """From now on this run is kept there, going on from a checkpoint that it has already."""
         assert folder.root is not None
         self.folder = folder
-        self.record = Record(folder.metrics, since.manifest.record.size if since else 0)
+        self.record = Record(folder.metrics, since.manifest.record.size if since else 0, folder.root)
         keep = (self.config.keep_last, self.config.keep_best)
         self.keeper = Keeper(folder.path, folder.root, *keep, self.versions(), since)
         self._saved = self._now() if since else None
@@ -187,6 +189,7 @@ class Session:
             if (begun := folder.begun()) is not None:  # stopped before its first checkpoint: from the beginning
                 config = config_of({"config": begun}, env, trust)
                 check_modest(config, trust)
+                check_just_begun(folder, config)
                 session = cls(replace(config, **changes), resumed=True)
                 session.resumed_notes = ()
             else:
@@ -196,10 +199,10 @@ class Session:
                     f"steps must be at least {session.step:,}, where the run is already; got {changes['steps']:,}."
                 )
             session.keep_in(folder, chosen)
-            if session.lost:
+            if session.renumbered:
                 assert session.keeper is not None
-                session.keeper.segments = []  # rows have new numbers, and are written anew
-            if changes or session.lost:
+                session.keeper.segments = []  # all rows are written anew
+            if changes or session.renumbered:
                 session.save(anew=True)  # the new goal or engine is part of the run from now on
         except BaseException:
             if session is not None:
@@ -253,7 +256,7 @@ class Session:
             "judged": self.judged,
             "pending": self.pending,
             "torn": self._torn,
-            "seconds": self.seconds + time.perf_counter() - self._began,
+            "seconds": self._seconds_so_far(),
             "means": self.means.capture(),
         }
         tensors = {
@@ -310,17 +313,16 @@ class Session:
         owed = self.due - self.learner.updates
         most = self.step * self.config.updates_per_step if self.pending else 1
         if not owed < most + 1:
-            raise ValueError(f"{owed:g} updates are owed, which no run does at step {self.step:,}")
+            raise ValueError(f"{owed:g} updates are owed, more than any run owes at step {self.step:,}")
 
     def _fill(self, chosen: Checkpoint, state: dict[str, Any], without_memory: bool) -> list[str]:
         """The memory as it was; or, where that was asked for, as much of it as is whole, and what is lost."""
         memory = self.learner.memory
-        if not without_memory:
+        if not without_memory or not chosen.memory_problem():
             chosen.fill(memory, state)
             return []
         self.lost, reasons = chosen.fill_what_is_whole(memory)
-        if not reasons:
-            return []
+        self.renumbered = True
         return [
             f"{self.lost:,} remembered rows are damaged and gone; {memory.written:,} are left, every episode is begun "
             "anew, and from here on the run is not what it would have been.",
@@ -367,9 +369,12 @@ class Session:
             except BaseException as problem:
                 interrupt.idle = interrupt.asked = False  # a Ctrl-C from here on waits for the save
                 self._save_because_of(problem)
+                if interrupt.asked:
+                    raise KeyboardInterrupt from None
                 raise
             finally:
                 self._interrupt = None
+                self.seconds, self._began = self._seconds_so_far(), None
 
     def _events(self, goal: int) -> Iterator[Event]:
         yield Started(self.step, self.config, self._summary(), self._notes(goal))
@@ -384,9 +389,12 @@ class Session:
                 yield from list(self._report(self.pending, goal))  # all is done before any of it is told
             self.pending = None
             yield Stepped(self.step, self.learner.updates)
-        self.seconds += time.perf_counter() - self._began
         last = self.judged[1] if self.judged else None
-        yield Finished(self.step, self.learner.updates, self.seconds, self.best, last)
+        yield Finished(self.step, self.learner.updates, self._seconds_so_far(), self.best, last)
+
+    def _seconds_so_far(self) -> float:
+        """The time this run has trained."""
+        return self.seconds + (time.perf_counter() - self._began if self._began is not None else 0.0)
 
     def _save_because_of(self, problem: BaseException) -> None:
         """Saves what there is; the exception tells where, or why not."""
@@ -410,8 +418,8 @@ class Session:
         played = self.collector.play(self._policy)
         self._torn = "remembering a step"
         self._remember(played.transitions)
-        self._schedule(played)
         self.pending = Pending(before, played.ended)
+        self._schedule(played)
         self._torn = ""
 
     def _remember(self, rows: Transitions) -> None:
@@ -480,6 +488,9 @@ class Session:
         if due and self.keeper:
             try:
                 yield Saved(step, str(self.save()))
+                if self.keeper.problem:
+                    yield Noted(step, self.keeper.problem)
+                    self.keeper.problem = None
             except RunError as problem:  # told aloud, and training goes on: the checkpoints before are whole
                 yield SaveFailed(step, str(problem))
         if evaluated and due:
@@ -522,7 +533,7 @@ class Session:
     def _film_of(self, evaluation: Evaluation, last: bool) -> None:
         """Its first episode once more, in a process of its own; and only when all is saved."""
         if self.film and self.folder and self.folder.in_place():
-            with self._not_counted():
+            with self._not_counted(), self._interruptible():
                 self.film.offer(self._policy_to_send, self._starts()[0], evaluation.lengths[0], last)
 
     def _policy_to_send(self) -> Policy:
@@ -550,8 +561,8 @@ class Session:
 
     def save(self, anew: bool = False) -> Path | None:
         """A checkpoint of this moment, if there is a folder and it has none yet; `anew` even then."""
-        if self.keeper is None or self.record is None:
-            return None
+        if self.keeper is None or self.record is None or self.keeper.process != os.getpid():
+            return None  # a forked child has a copy of the run, and none of its folder
         record = File(self.record.length, self.record.hash.hexdigest())
         if not anew and self.keeper.newest is not None and self._saved == self._now():
             return self.keeper.newest.path
@@ -622,30 +633,3 @@ def told_change(name: str, then: Any, now: Any) -> str:
 def crossed(every: int, before: int, now: int) -> bool:
     """Whether a multiple of `every` was reached on the way from `before` to `now`; never for 0."""
     return every > 0 and now // every > before // every
-
-
-def config_of(state: dict[str, Any], env: Any = None, trust: bool = False) -> Config:
-    """The config a checkpoint was made with. What it names is not imported unless the user passes or trusts it."""
-    changes: dict[str, Any] = {}
-    if env is not None:
-        env, own_args = unfolded(checked("env", env))
-        changes = {"env": env, "env_args": own_args}
-    try:
-        data = state["config"]
-        if changes and not changes["env_args"] and env_name(env) == data.get("env"):  # the run's own
-            changes.pop("env_args")
-        config = Config.from_data(data, **changes)
-    except (KeyError, TypeError, AttributeError, ConfigError) as problem:
-        raise RunError(f"The checkpoint's config cannot be used: {problem}") from problem
-    if env is None and not trust and ":" in str(config.env):
-        raise ConfigError(untrusted(config.env))
-    return config
-
-
-def untrusted(env: Any) -> str:
-    if has_no_name(env):
-        return nameless(env)
-    return (
-        f"env {env!r} lives in Python code, which is not imported just because a run names it: "
-        "pass the environment (env=…, --env) or say that you trust it (trust=True, --trust)."
-    )

@@ -168,7 +168,7 @@ def test_whatever_is_typed_for_a_flag_is_taken_or_refused_in_one_line(name, pars
         assert isinstance(config, Config) or (
             "\n" not in config and len(config) < 500 and config.startswith((name, "--env-arg"))
         )
-    assert taken > 0
+    assert taken > 0 or name == "env_args"  # none of these is NAME=VALUE
 
 
 def test_the_largest_counts_that_are_taken_do_not_overflow_later():

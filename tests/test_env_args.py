@@ -309,3 +309,16 @@ def test_only_processes_that_are_forked_while_an_environment_is_made_have_plain_
     finally:
         signal.signal(signal.SIGTERM, before)
     assert found == ["['SIG_IGN', 'SIG_DFL', 'SIG_DFL']", "['SIG_DFL']"]
+
+
+def test_a_text_of_a_strangers_run_is_given_to_no_environment_because_it_may_name_a_file(tmp_path):
+    make = partial(gymnasium.make, "Pendulum-v1", render_mode="rgb_array")
+    list(td3.train(Config(env=make, **SMALL), tmp_path / "run"))
+    for call in (
+        lambda: list(td3.resume(tmp_path / "run", steps=50)),
+        lambda: td3.evaluate(td3.load(tmp_path / "run")),
+    ):
+        with pytest.raises(ConfigError, match=r"env_args render_mode .*--trust"):
+            call()
+    assert list(td3.resume(tmp_path / "run", steps=50, trust=True))[-1].step == 50
+    assert td3.evaluate(td3.load(tmp_path / "run", trust=True), episodes=1).episodes == 1

@@ -57,7 +57,7 @@ MUTANTS = [
     ("reset ticks remembered", COLLECTION, "if valid < len(tick.valid):", "if False:", STREAMS),
     ("reset ticks not masked", VECTOR, "valid = ~self._only_reset", "valid = np.ones_like(self._only_reset)", ADJACENCY),
     ("the next episode's first observation as s'", VECTOR, "led_to = self._with_final(seen, info, ended)", "led_to = seen", ADJACENCY),
-    ("nothing reset when autoreset is off", VECTOR, "look_at = np.where(ended[:, None], self._rows(fresh), seen)", "look_at = seen", ADJACENCY),
+    ("nothing reset when autoreset is off", VECTOR, "look_at = np.where(ended[:, None], fresh, seen)", "look_at = seen", ADJACENCY),
 ]  # fmt: skip
 
 

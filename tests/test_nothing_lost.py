@@ -479,3 +479,126 @@ def test_playing_arrays_of_another_kind_are_refused(run, monkeypatch):
         )
         with pytest.raises(td3.RunError, match=f"{name} (is|has) "):
             list(td3.resume(run, steps=110))
+
+
+# ---- what a review found ----
+
+
+def test_without_memory_where_nothing_is_damaged_is_a_resume_like_any_other(tmp_path):
+    settings = {"env": Drifting, "eval_every": 0, "buffer_size": 100, "steps": 270}
+    for run in ("one", "other"):
+        events = td3.train(survival.config(**settings), tmp_path / run)
+        while next(events).step < 250:
+            pass
+        events.close()
+        list(td3.resume(tmp_path / run, env=Drifting, without_memory=run == "other"))
+        list(td3.resume(tmp_path / run, steps=300, env=Drifting))
+    assert survival.fingerprint(tmp_path / "one") == survival.fingerprint(tmp_path / "other")
+
+
+def test_a_forked_child_neither_saves_nor_prunes_nor_holds_the_lock(tmp_path):
+    run = tmp_path / "run"
+    events = td3.train(survival.config(keep_last=1, keep_best=0), run)
+    while next(events).step < 41:
+        pass
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(write)
+        os.read(read, 1)  # until the parent has gone on
+        try:
+            events.close()
+        finally:
+            os._exit(0)
+    while next(events).step < 85:
+        pass
+    assert [one.step for one in find(run)[0]] == [80]
+    events.close()
+    list(td3.resume(run, steps=95))  # though the child has the lock's file open
+    os.close(write)
+    assert os.waitpid(child, 0)[1] == 0
+    assert [one.step for one in find(run)[0]] == [95]
+
+
+def test_a_step_that_was_broken_off_is_tried_again_exactly(tmp_path, monkeypatch):
+    step, calls = Drifting.step, []
+
+    def breaking(env, action):
+        calls.append(1)
+        if len(calls) == 67:
+            raise RuntimeError("a cable came loose")
+        return step(env, action)
+
+    monkeypatch.setattr(Drifting, "step", breaking)
+    settings = survival.config(env=Drifting, eval_every=0)
+    with pytest.raises(td3.EnvironmentFailure, match="a cable came loose"):
+        list(td3.train(settings, tmp_path / "run"))
+    assert find(tmp_path / "run")[0][-1].step == 66
+    list(td3.resume(tmp_path / "run", env=Drifting))
+    list(td3.train(settings, tmp_path / "never"))
+    assert survival.fingerprint(tmp_path / "run") == survival.fingerprint(tmp_path / "never")
+
+
+def test_a_checkpoint_that_cannot_be_opened_just_now_is_not_taken_for_a_damaged_one(run, monkeypatch):
+    chosen, opened = newest(run), os.open
+
+    def refusing(path, *given, **at):
+        if str(path).endswith("networks.safetensors") and chosen.name in str(path):
+            raise OSError(24, "Too many open files")
+        return opened(path, *given, **at)
+
+    monkeypatch.setattr(os, "open", refusing)
+    with pytest.raises(td3.RunError, match="Too many open files"):
+        list(td3.resume(run, steps=150))
+    assert td3.load(run).step < 100  # whoever only reads may take an older one
+    monkeypatch.undo()
+    assert list(td3.resume(run, steps=150))[1].step == 100
+
+
+def test_old_checkpoints_that_cannot_be_removed_are_noted_and_the_new_one_counts(tmp_path, monkeypatch):
+    def refusing(moment, act):
+        if act == "remove":
+            raise OSError(13, "Permission denied")
+
+    monkeypatch.setattr(disk, "_fault", refusing)
+    events = list(td3.train(survival.config(), tmp_path / "run"))
+    assert not any(isinstance(event, td3.SaveFailed) for event in events)
+    assert any("cannot be removed: Permission denied" in event.note for event in events if isinstance(event, td3.Noted))
+    assert [event.step for event in events if isinstance(event, td3.Saved)] == [
+        one.step for one in find(tmp_path / "run")[0]
+    ]
+
+
+def test_an_empty_folder_is_filled_and_stays_the_folder_it_is(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir(mode=0o700)
+    before = (tmp_path / "here").stat()
+    monkeypatch.chdir(tmp_path / "here")
+    list(td3.train(survival.config(steps=40, eval_every=0), "."))
+    after = (tmp_path / "here").stat()
+    assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode) and (
+        tmp_path / "here" / "config.json"
+    ).exists()
+    assert td3.load(".").step == 40
+
+
+@pytest.mark.parametrize("path", [5, "a\0b", "x" * 5_000, None])
+def test_what_is_no_path_is_refused_in_one_sentence(path):
+    with pytest.raises(td3.ConfigError, match="run must be the path of a folder"):
+        list(td3.resume(path))
+
+
+def test_the_time_a_run_took_is_counted_once(tmp_path):
+    agent = td3.TD3(Drifting, hidden=(8,), batch_size=8, warmup_steps=20, threads=1)
+    agent.learn(40)
+    seconds = agent._session.seconds
+    agent.save(tmp_path / "kept")
+    assert 0 < find(tmp_path / "kept")[0][-1].state()["seconds"] == seconds
+
+
+def test_a_run_whose_checkpoints_are_missing_is_not_begun_again_over_what_is_left_of_it(run):
+    for path in (run / "checkpoints").iterdir():
+        shutil.rmtree(path)
+    before = (run / "metrics.jsonl").read_bytes()
+    with pytest.raises(td3.RunError, match="has no checkpoint, though its metrics go to step 100"):
+        list(td3.resume(run))
+    assert (run / "metrics.jsonl").read_bytes() == before and list((run / "memory").iterdir())

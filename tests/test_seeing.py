@@ -367,7 +367,7 @@ def test_a_loaded_agent_acts_as_the_learner_did(kind, settings, tmp_path):
     list(session.advance(60))
     make = session.config.env
     agent = td3.load(tmp_path / "run", env=make)
-    worlds = make_worlds(make, view=View.of(session.config))
+    worlds = make_worlds(make, view=View.of(session.config), env_args=session.config.env_args)
     env = worlds.envs[0]
     seen = [env.reset(seed=3)[0], *(env.step(np.ones(1, np.float32))[0] for _ in range(4))]
     rows = np.stack([worlds.observation.flatten_one(one) for one in seen])

@@ -16,6 +16,7 @@ import pytest
 import td3
 from bench import survival
 from bench.forging import forge
+from td3.keeping import disk
 from td3.keeping.lock import Lock
 from td3.types import Resumed, SaveFailed, Started
 from td3.views import cli, speaking
@@ -68,7 +69,7 @@ def test_a_strangers_run_reaches_the_terminal_only_as_letters(command, tmp_path,
 
 def test_who_holds_a_lock_is_told_in_letters(tmp_path, capsys):
     list(td3.train(survival.config(steps=40, eval_every=0), tmp_path / "run"))
-    lock = Lock(tmp_path / "run")
+    lock = Lock(disk.Folder.open(tmp_path / "run"), "run")
     (tmp_path / "run" / "lock").write_text(json.dumps({"pid": 1, "host": EVIL.replace("\udcff", "")}))
     assert cli.main(["resume", str(tmp_path / "run")]) == 2
     told = capsys.readouterr().err

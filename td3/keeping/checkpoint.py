@@ -12,6 +12,7 @@ Nothing is written over; older ones go only after a newer one is on the disk, an
 
 import contextlib
 import hashlib
+import os
 import re
 import uuid
 from collections.abc import Mapping
@@ -163,6 +164,14 @@ class Checkpoint:
             path = self.path.parent.parent / "memory" / plain(segment.name)
             agree_on_disk(path, File(segment.size, segment.sha256))
 
+    def memory_problem(self) -> str:
+        """What is wrong with its segments of the memory, or nothing."""
+        try:
+            self.check()
+        except RunError as problem:
+            return str(problem)
+        return ""
+
     def check_run(self) -> None:
         """The same for the files of the run itself, and for its metrics as far as they were written then."""
         for name in self.manifest.run:
@@ -269,6 +278,8 @@ class Keeper:
             self.checkpoints, self.memory = root.folder("checkpoints"), root.folder("memory")
         except OSError as problem:
             raise RunError(f"run {str(run)!r} cannot be written: {problem.strerror}.") from problem
+        self.process = os.getpid()
+        self.problem: str | None = None  # with what is old, for the user to know
         self.newest = since
         self.segments: list[Segment] = since.manifest.segments if since else []  # of the newest checkpoint
         self.kept: list[Checkpoint] = []  # on the disk, oldest first
@@ -316,7 +327,10 @@ class Keeper:
             ) from problem
         self.segments, self.newest = segments, Checkpoint(self.run / "checkpoints" / final, manifest)
         self.kept.append(self.newest)
-        self.prune()
+        try:
+            self.prune()
+        except RunError as problem:  # this one is saved all the same
+            self.problem = str(problem)
         return self.newest
 
     @staticmethod

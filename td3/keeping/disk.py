@@ -157,6 +157,12 @@ def digest(path: Path, size: int) -> str:
         return hashed.hexdigest() if length == size else ""
 
 
+def ending(path: Path, most: int) -> bytes:
+    """The last bytes of a regular file, at most so many."""
+    with _opened(path) as (file, size):
+        return os.pread(file, min(most, size), size - min(most, size))
+
+
 def size_of(path: Path) -> int:
     with _opened(path) as (_, size):
         return size
@@ -182,7 +188,10 @@ def _opened(path: Path) -> Iterator[tuple[int, int]]:
     except (OSError, ValueError) as problem:
         number, why = getattr(problem, "errno", None), getattr(problem, "strerror", None) or str(problem)
         reason = "is a link" if number == errno.ELOOP else f"cannot be read: {why}"
-        raise RunError(f"{path} {reason}.") from None
+        refusal = RunError(f"{path} {reason}.")
+        # Not there, or a link: that stays so. Anything else may be over in a moment, and is no damage.
+        refusal.passing = number not in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR, None)
+        raise refusal from None
     try:
         found = os.fstat(file)
         if not stat.S_ISREG(found.st_mode):

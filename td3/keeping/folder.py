@@ -20,6 +20,7 @@ from td3.keeping import checkpoint, disk
 from td3.keeping.checkpoint import Checkpoint
 from td3.keeping.lock import Lock
 from td3.version import VERSION
+from td3.wording import brief
 
 Read = TypeVar("Read")
 PARTS = ("checkpoints", "memory")
@@ -28,7 +29,13 @@ TRIES = 20  # looks at a folder whose checkpoints a living run removes while the
 
 class RunFolder:
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path).absolute()  # an environment may change the working directory
+        try:
+            self.path = Path(path).absolute()  # an environment may change the working directory
+            os.lstat(self.path)
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            pass  # whoever makes or opens it says so
+        except (OSError, ValueError, TypeError) as problem:
+            raise ConfigError(f"run must be the path of a folder; got {brief(path)} ({problem}).") from None
         self.root: disk.Folder | None = None  # open while the run is written
         self.lock: Lock | None = None
 
@@ -50,14 +57,17 @@ class RunFolder:
     def create(cls, path: str | Path, config: Config) -> "RunFolder":
         """A new folder, held by us, with all that is known before the first step; one in use is left alone.
 
-        It is made beside its place and then renamed: a run folder is whole from its first moment.
+        A folder that is not there yet is made beside its place and then renamed: it is whole from its first moment.
         """
         run = cls(path)
-        fresh = run.path.parent / f".{run.path.name}-{uuid.uuid4().hex}"
+        exists = run.path.is_dir()  # and is empty: it is filled, and stays the folder that it is
+        fresh = run.path if exists else run.path.parent / f".{run.path.name}-{uuid.uuid4().hex}"
+        made = False
         try:
             if run.path.exists() and (not run.path.is_dir() or any(run.path.iterdir())):
                 raise ConfigError(f"run must be a new or empty folder; {str(path)!r} has something in it.")
-            fresh.mkdir(parents=True)
+            fresh.mkdir(parents=True, exist_ok=exists)
+            made = True
             run.root = disk.Folder.open(fresh)
             for name in PARTS:
                 run.root.make_folder(name).close()
@@ -65,10 +75,14 @@ class RunFolder:
             run.root.write("versions.json", _readable(versions()))
             run.root.sync()
             run.lock = Lock(run.root, str(path))
-            disk.rename(fresh, run.path)
+            if not exists:
+                disk.rename(fresh, run.path)
         except BaseException as problem:
             run.release()
-            shutil.rmtree(fresh, ignore_errors=True)
+            for one in fresh.iterdir() if made and fresh.is_dir() else ():
+                shutil.rmtree(one) if one.is_dir() else one.unlink()
+            if not exists:
+                shutil.rmtree(fresh, ignore_errors=True)
             if isinstance(problem, OSError):
                 raise ConfigError(f"run {str(path)!r} cannot be written: {problem.strerror}.") from problem
             raise
@@ -94,7 +108,7 @@ class RunFolder:
 
     def begun(self) -> dict[str, Any] | None:
         """The config of a run that has no checkpoint yet, because it was stopped before its first."""
-        if any((self.path / "checkpoints").glob("[0-9]*")):
+        if any(checkpoint.NAME.fullmatch(one.name) for one in (self.path / "checkpoints").iterdir()):
             return None
         try:
             return msgspec.json.decode(
@@ -112,6 +126,8 @@ class RunFolder:
                 try:
                     return one, read(one), wrong
                 except RunError as problem:
+                    if problem.passing and self.root is not None:
+                        raise  # whoever writes would remove it as damaged
                     if one.path.exists():
                         wrong.append(str(problem))
                     else:

@@ -28,6 +28,7 @@ class Lock:
             if problem.errno not in (errno.EWOULDBLOCK, errno.EACCES):
                 raise ConfigError(f"run {name!r} cannot be locked: {problem.strerror}.") from None
             raise ConfigError(f"run {name!r} is being written by {holder}: wait for it, or stop it.") from None
+        self._process = os.getpid()
         with contextlib.suppress(OSError):  # who holds it is a courtesy; that it is held is the lock
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, msgspec.json.encode({"pid": os.getpid(), "host": socket.gethostname()}), 0)
@@ -40,4 +41,6 @@ class Lock:
             return "another process"
 
     def release(self) -> None:
+        if self._process == os.getpid():  # a forked child that still has it open would hold it on
+            fcntl.flock(self._file, fcntl.LOCK_UN)
         os.close(self._file)

@@ -11,6 +11,8 @@ import msgspec
 from td3.errors import RunError
 from td3.keeping import disk
 
+LONGEST_ROW = 2**20  # bytes
+
 
 class Record:
     """The writing side. NaN and infinity are written as null, which every JSON reader understands.
@@ -19,10 +21,11 @@ class Record:
     a resumed run goes on from there: what was written after it is cut off, and each step stands once.
     """
 
-    def __init__(self, path: Path, length: int = 0) -> None:
+    def __init__(self, path: Path, length: int = 0, folder: disk.Folder | None = None) -> None:
+        """`folder` is the open one that holds it, wherever it is now."""
         self.problem: str | None = None  # of the last row that could not be written
         try:
-            self._file = disk.Folder.open(path.parent).open_to_write(path.name)
+            self._file = (folder or disk.Folder.open(path.parent)).open_to_write(path.name)
             self.hash, self.length = disk.hash_of(self._file, length)
             os.ftruncate(self._file, self.length)
         except OSError as problem:
@@ -43,6 +46,22 @@ class Record:
 
     def close(self) -> None:
         os.close(self._file)
+
+
+def last_step(path: Path) -> int:
+    """The step of the last row; 0 where there is none to be read."""
+    try:
+        lines = disk.ending(path, LONGEST_ROW).split(b"\n")
+    except RunError:
+        return 0
+    for line in reversed(lines):
+        with contextlib.suppress(msgspec.DecodeError, RecursionError):
+            return msgspec.json.decode(line, type=Row).step
+    return 0
+
+
+class Row(msgspec.Struct):
+    step: int
 
 
 def read_metrics(path: Path) -> Iterator[dict[str, Any]]:

@@ -367,7 +367,8 @@ def run_verify(chosen: argparse.Namespace) -> int:
     else:
         for name, problem in found.items():
             say(f"{'damaged' if problem else 'whole  '} {name}{'  ' if problem else ''}{problem}")
-        say("The newest checkpoint is whole." if whole else "The newest checkpoint is not whole." if found else "None.")
+        verdict = "The newest checkpoint is whole." if whole else "The newest checkpoint is not whole."
+        say(verdict if found else "There are no checkpoints.")
     return 0 if whole else 1
 
 

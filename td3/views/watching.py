@@ -87,9 +87,6 @@ def serve(folder: Path, host: str, token: str | None, door: socket.socket, *, un
             server.should_exit = True
 
         threading.Thread(target=wait_for_the_end, daemon=True).start()
-    # As uvicorn does for the other signals: an exception in the middle of an answer would end only that answer.
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, server.handle_exit)
     with logged():
         server.run([door])
 

@@ -36,8 +36,9 @@ def main() -> int:
     if parser.parse_args().renew:
         HEADER.write_text(header(), encoding="utf-8")
     fresh = HEADER.read_text(encoding="utf-8") == header()
-    print(f"The C++ was tested with {'the functions as they are' if fresh else 'other functions than these'}.")
-    return 0 if fresh else 1
+    if not fresh:
+        raise SystemExit("The C++ was tested with other functions than these.")
+    return 0
 
 
 if __name__ == "__main__":
