@@ -26,8 +26,8 @@ def test_the_selftest_takes_one_thread_and_leaves_as_many_as_there_were(monkeypa
     seen = []
     monkeypatch.setattr("td3.learner.selftest.compare", lambda *_: seen.append(torch.get_num_threads()) or 1e-12)
     torch.set_num_threads(2)
-    seen.extend(-torch.get_num_threads() for _ in selftest(updates=1))  # whoever reads the results keeps what it had
-    assert set(seen) == {1, -2} and torch.get_num_threads() == 2
+    between = [torch.get_num_threads() for _ in selftest(updates=1)]  # whoever reads the results has what it had
+    assert set(seen) == {1} and set(between) == {2} and torch.get_num_threads() == 2
 
 
 def test_the_selftest_notices_a_wrong_discount():

@@ -342,7 +342,8 @@ def test_a_run_from_a_larger_machine_goes_on_with_the_cores_there_are(engine, th
 
 def test_a_run_stopped_before_its_first_checkpoint_goes_on_with_the_cores_there_are(tmp_path, monkeypatch):
     monkeypatch.setattr(making, "cores", lambda: 4)
-    next(td3.train(config(threads=4, steps=60, eval_every=0), tmp_path / "run"))
+    Session(config(threads=4, steps=60, eval_every=0), tmp_path / "run").close()
+    assert find(tmp_path / "run")[0] == []
     monkeypatch.setattr(making, "cores", lambda: 2)
     started, *_, finished = td3.resume(tmp_path / "run", env=Wandering)
     assert started.summary["threads"] == 2 and finished.step == 60
