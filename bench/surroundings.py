@@ -185,7 +185,11 @@ def in_surroundings(place: Path, chosen: str, expected: str) -> Iterator[tuple[s
             shutil.rmtree(place / "new", ignore_errors=True)
             shutil.rmtree(place / "half", ignore_errors=True)
             shutil.copytree(place / "stopped", place / "half")
-            ended = run(words, place, where)
+            try:
+                ended = run(words, place, where)
+            except subprocess.TimeoutExpired:
+                yield f"{title}: {name}", ["it did not end"]
+                continue
             allowed = where.codes.get(name, where.otherwise)
             if ended.code < 0 and where.limits and not loads(where.limits):
                 allowed += (ended.code,)
@@ -359,8 +363,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as place:
         for title, wrong in cases(Path(place), chosen.only):
             count, failures = count + 1, failures + bool(wrong)
-            for one in wrong:
-                print(f"FAIL {title}: {one}", flush=True)
+            print(f"{'FAIL' if wrong else 'ok  '} {title}", *wrong, sep="\n     ", flush=True)
     print(f"{count} cases, {failures} failed ({time.monotonic() - began:.0f} s)")
     return 1 if failures or not count else 0
 
