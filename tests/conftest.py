@@ -1,8 +1,14 @@
 """What every test shares: small settings, and one thread so that the order of sums never changes."""
 
 import os
+import signal
 
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+
+# Where the tests are started in the background or by nohup these are ignored, and would be by all they start.
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, usual)
 
 import pytest
 import torch
