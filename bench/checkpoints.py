@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import td3
-from td3.replay.room import human
+from td3.machine import human
 from td3.training import Session
 from td3.types import Transitions
 
@@ -24,23 +24,23 @@ def main() -> int:
     config = td3.Config(env=chosen.env, steps=2 * chosen.rows, buffer_size=chosen.rows, eval_every=0)
     with tempfile.TemporaryDirectory() as place:
         session = Session(config, Path(place) / "run")
-        chance = np.random.default_rng(0)
-        add_rows(session, chance, chosen.rows)
-        session.learner.learn(chance, chance)
-        session.learner.learn(chance, chance)  # both optimisers have something to remember
+        rng = np.random.default_rng(0)
+        add_rows(session, rng, chosen.rows)
+        session.learner.learn(rng, rng)
+        session.learner.learn(rng, rng)  # both optimisers have something to remember
         print(f"{chosen.env}: the whole memory of {chosen.rows:,} rows at once: {cost(session, Path(place))}")
         for _ in range(chosen.times):
-            add_rows(session, chance, chosen.every)
+            add_rows(session, rng, chosen.every)
             print(f"{chosen.every:,} new rows with a full memory: {cost(session, Path(place))}")
         session.close()
     return 0
 
 
-def add_rows(session: Session, chance: np.random.Generator, count: int) -> None:
+def add_rows(session: Session, rng: np.random.Generator, count: int) -> None:
     memory = session.learner.memory
     wide = session.learner.layout.size, session.learner.action_size
-    floats = [chance.standard_normal((count, size), np.float32) for size in (wide[0], wide[1], wide[0])]
-    reward, ends = chance.standard_normal(count, np.float32), np.zeros(count, np.bool_)
+    floats = [rng.standard_normal((count, size), np.float32) for size in (wide[0], wide[1], wide[0])]
+    reward, ends = rng.standard_normal(count, np.float32), np.zeros(count, np.bool_)
     memory.add(Transitions.in_a_row(floats[0], floats[1], reward, floats[2], ends))
     session.collector.steps += count
 

@@ -39,8 +39,8 @@ def learn(threads: int, start: float) -> float:
     """Updates per second, begun together with the neighbour."""
     import torch
 
-    from td3.speed.cases import CASES
-    from td3.speed.subjects import Ours
+    from td3.benchmark.cases import CASES
+    from td3.benchmark.libraries import Ours
 
     torch.set_num_threads(threads)
     run = Ours("native").updates(CASES["author"])

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from td3.keeping import read_metrics
+from td3.storage import read_metrics
 
 OURS = ("#1d4ed8", "#c2410c", "#15803d", "#7e22ce")
 

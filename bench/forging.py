@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 TEXT = "\ue000"  # stands for text that no JSON writer writes
-Node = tuple[str | int, ...]  # the keys and places that lead to a value
+Node = tuple[str | int, ...]  # the keys and indices that lead to a value
 
 
 def newest(run: Path) -> Path:

@@ -119,10 +119,10 @@ def target_of(name: str, bases: Path, place: Path) -> Callable[[Edits], Any]:
     from td3.agent import load
     from td3.environments import ActionMap, ObservationMap
     from td3.environments.spaces import space_from_data
-    from td3.keeping import read_metrics, verify
+    from td3.storage import read_metrics, verify
     from td3.training import Session
-    from td3.views.web.house import House
     from td3.views.web.live import columns
+    from td3.views.web.run_index import RunIndex
     from td3.views.web.runs import Watched
     from td3.views.web.series import Record, names_in
     from td3.views.web.updates import Updates
@@ -198,8 +198,8 @@ def target_of(name: str, bases: Path, place: Path) -> Callable[[Edits], Any]:
         names = names_in(path)
         Record(path).within(names[:20], edits.provider.ConsumeFloat(), edits.provider.ConsumeFloat(), 10)
         columns(list(read_metrics(path)))
-        house = House(run)
-        house.series(Watched(run, run).id, names[:20], 0, 1e9, 10)
+        index = RunIndex(run)
+        index.series(Watched(run, run).id, names[:20], 0, 1e9, 10)
 
     def read_updates(edits: Edits) -> None:
         updates = Updates(write_lines("updates.jsonl", edits))
@@ -212,9 +212,9 @@ def target_of(name: str, bases: Path, place: Path) -> Callable[[Edits], Any]:
         (newest(run) / "manifest.json").write_bytes(edits.applied(manifest))
         (newest(run) / "state.json").write_bytes(edits.applied(state))
         write_lines("metrics.jsonl", edits)
-        house = House(run.parent)
-        json.loads(encode(house.rows()))
-        json.loads(encode(house.detail(Watched(run.parent, run).id)))
+        index = RunIndex(run.parent)
+        json.loads(encode(index.rows()))
+        json.loads(encode(index.detail(Watched(run.parent, run).id)))
 
     def encode(data: Any) -> bytes:
         import msgspec

@@ -368,7 +368,7 @@ def opened(file: int) -> Path:
 
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-CHANGES = {  # the places of the paths among an event's arguments, each with that of the folder it is relative to
+CHANGES = {  # the indices of the paths among an event's arguments, each with that of the folder it is relative to
     "os.mkdir": [(0, 2)],
     "os.remove": [(0, 1)],
     "os.rmdir": [(0, 1)],
@@ -417,7 +417,7 @@ def examine(
             code = call(command, run, trust, guard)
         stdout, stderr = words
         said[name] = f"exit code {code}\n{stdout}{stderr}"
-        judge(command, code, stdout, stderr, case.flood, fail)
+        check_answer(command, code, stdout, stderr, case.flood, fail)
         if case.works and code != 0:
             fail("refused", f"exit code {code}, though it is a real run")
         for kind, detail in guard.found.items():
@@ -477,7 +477,7 @@ def call(command: Command, run: Path, trust: bool, guard: Guard) -> int | str:
         guard.watching = False
 
 
-def judge(
+def check_answer(
     command: Command, code: int | str, stdout: str, stderr: str, flood: bool, fail: Callable[[str, str], None]
 ) -> None:
     if isinstance(code, str):

@@ -14,7 +14,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from td3.keeping import read_metrics
+from td3.storage import read_metrics
 
 EPISODES = 20
 
@@ -27,14 +27,14 @@ def main() -> int:
     parser.add_argument("--preset", default="author")
     parser.add_argument("--out", type=Path, default=Path("runs/learning"))
     parser.add_argument("--jobs", type=int, default=2, help="runs at once, one thread each")
-    parser.add_argument("--at-least", type=float, help="fail if a seed's best score, judged anew, is below this")
+    parser.add_argument("--at-least", type=float, help="fail if a seed's best score, evaluated anew, is below this")
     chosen = parser.parse_args()
 
     folders = [chosen.out / f"{chosen.env}-{chosen.preset}-seed{seed}" for seed in range(chosen.seeds)]
     with ThreadPoolExecutor(chosen.jobs) as pool:
         scores = list(pool.map(lambda seed: score(chosen, seed, folders[seed]), range(chosen.seeds)))
     print(f"\n{chosen.env}, preset {chosen.preset}, {chosen.steps:,} steps; {EPISODES} fresh episodes without noise")
-    print("seed   first at goal   last evaluation   last, judged anew   best, judged anew")
+    print("seed   first at goal   last evaluation   last, evaluated anew   best, evaluated anew")
     failed = 0
     for seed, (curve, last, best) in enumerate(scores):
         reached = [step for step, value in curve if chosen.at_least is not None and value >= chosen.at_least]
@@ -47,7 +47,7 @@ def main() -> int:
 
 
 def score(chosen: argparse.Namespace, seed: int, folder: Path) -> tuple[list[tuple[int, float]], float, float]:
-    """The evaluations on the way, and the last and best checkpoints judged anew."""
+    """The evaluations on the way, and the last and best checkpoints evaluated anew."""
     if not folder.exists():  # a finished run is not made twice
         flags = f"--seed {seed} --steps {chosen.steps} --preset {chosen.preset} --threads 1 --eval-episodes {EPISODES}"
         td3("train", chosen.env, *flags.split(), "--run", str(folder))

@@ -20,7 +20,7 @@ import numpy as np
 from bench.curves import OURS, curve, finish
 from bench.learning import EPISODES, td3
 from td3.config import Config
-from td3.environments import View, make_worlds
+from td3.environments import Wrappers, make_envs
 
 GOALS = {"Pendulum-v1": -220.0, "InvertedPendulum-v5": 950.0}  # of the mean return
 
@@ -42,17 +42,17 @@ def main() -> int:
     for task in tasks:
         config = Config(env=task, preset="pixels")
         print(f"\n{task} from {config.pixels}×{config.pixels} pixels, {config.steps:,} steps of {config.action_repeat}")
-        print("seed   first at goal   last evaluation   judged anew   seconds   MB at most")
+        print("seed   first at goal   last evaluation     final mean   seconds   MB at most")
         for seed in range(chosen.seeds):
             folder = chosen.runs / f"{task}-{seed}"
             cost = trained(task, seed, folder)
             steps, means, _ = curve(folder)
-            judged = json.loads(td3("evaluate", str(folder), "--episodes", str(EPISODES), "--json"))["mean"]
+            final = json.loads(td3("evaluate", str(folder), "--episodes", str(EPISODES), "--json"))["mean"]
             reached = steps[means >= GOALS[task]]
             first = f"{reached[0]:,}" if len(reached) else "–"
             told = f"{cost.seconds:7.0f}   {cost.megabytes:10.0f}"
-            print(f"{seed:4d}   {first:>13}   {means[-1]:15.1f}   {judged:11.1f}   {told}", flush=True)
-            failed += judged < GOALS[task]
+            print(f"{seed:4d}   {first:>13}   {means[-1]:15.1f}   {final:11.1f}   {told}", flush=True)
+            failed += final < GOALS[task]
     if chosen.picture:
         draw(tasks, chosen)
     return 1 if failed else 0
@@ -101,12 +101,12 @@ def draw(tasks: list[str], chosen: argparse.Namespace) -> None:
 
 def frames(config: Config) -> Any:
     """A stack as the agent sees it, its frames side by side."""
-    worlds = make_worlds(config.env, view=View.of(config), env_args=config.env_args)
-    worlds.reset([1])
+    envs = make_envs(config.env, wrappers=Wrappers.of(config), env_args=config.env_args)
+    envs.reset([1])
     for _ in range(4):
-        seen = worlds.step(np.full((1, worlds.action.size), 0.6, np.float32)).next_observation
-    worlds.close()
-    layout = worlds.observation.layout
+        seen = envs.step(np.full((1, envs.action.size), 0.6, np.float32)).next_observation
+    envs.close()
+    layout = envs.observation.layout
     stacked = layout.frames(seen)[0].reshape(layout.stack, config.pixels, config.pixels)
     return np.hstack([np.pad(frame, 1, constant_values=128) for frame in stacked])
 

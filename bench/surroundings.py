@@ -30,7 +30,7 @@ from typing import Any
 import td3
 from bench import survival
 from td3.errors import TD3Error
-from td3.keeping import verify
+from td3.storage import verify
 
 TD3 = [sys.executable, "-m", "td3"]
 LONG = {"steps": 3_000, "checkpoint_every": 500, "eval_every": 1_000}  # long enough to be hit by a signal
@@ -154,7 +154,7 @@ def run(words: list[str], place: Path, where: Surroundings) -> Ended:
     return Ended(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
 
 
-def judged(name: str, ended: Ended, allowed: tuple[int, ...]) -> list[str]:
+def problems_of(name: str, ended: Ended, allowed: tuple[int, ...]) -> list[str]:
     """What is wrong with how a command ended."""
     wrong = []
     if ended.code not in allowed:
@@ -193,7 +193,7 @@ def in_surroundings(place: Path, chosen: str, expected: str) -> Iterator[tuple[s
             allowed = where.codes.get(name, where.otherwise)
             if ended.code < 0 and where.limits and not loads(where.limits):
                 allowed += (ended.code,)
-            wrong = judged(name, ended, allowed)
+            wrong = problems_of(name, ended, allowed)
             trained = {"train": place / "new", "resume": place / "half"}.get(name)
             if trained and ended.code == 0:
                 wrong += unlike(trained, expected)
@@ -296,7 +296,7 @@ def stopped(place: Path, title: str, expected: Callable[[dict[str, Any]], str]) 
             return ["it did not end"]
         log.seek(0)
         ended = Ended(code, "", log.read().decode(errors="replace"))
-    wrong = judged("train", ended, how.codes)
+    wrong = problems_of("train", ended, how.codes)
     if len(how.signals) < 2 and (found := verify(run)) and list(found.values())[-1]:
         wrong.append("the newest checkpoint is not whole")
     if len(how.signals) < 2 and not verify(run):

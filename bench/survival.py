@@ -26,9 +26,9 @@ import td3
 from td3.environments import ActionMap, ObservationMap
 from td3.environments.spaces import space_from_data
 from td3.errors import RunError, TD3Error
-from td3.keeping import RunFolder, read_metrics, verify
-from td3.keeping.checkpoint import Checkpoint
 from td3.replay import make_memory
+from td3.storage import RunFolder, read_metrics, verify
+from td3.storage.checkpoint import Checkpoint
 
 STEPS = 100
 SMALL = {
@@ -113,7 +113,7 @@ def kill_and_resume(place: Path, kills: int, seed: int, **settings: Any) -> dict
     longer = {"steps": 4_000, "checkpoint_every": 50, "eval_every": 1_000, **settings}
     list(td3.train(config(**longer), place / "reference"))
     expected = fingerprint(place / "reference")
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     counts = {"killed": 0, "inside a save": 0, "finished": 0, "different": 0, "not resumable": 0}
     number = 0
     while counts["killed"] < kills or counts["finished"] == 0:
@@ -127,7 +127,7 @@ def kill_and_resume(place: Path, kills: int, seed: int, **settings: Any) -> dict
             )
             killed = ""
             if counts["killed"] < kills:
-                killed = kill(process, run, chance, counts["killed"] % 2 == 0)
+                killed = kill(process, run, rng, counts["killed"] % 2 == 0)
             _, told = process.communicate()
             if killed:
                 counts["killed"] += 1
@@ -149,9 +149,9 @@ def kill_and_resume(place: Path, kills: int, seed: int, **settings: Any) -> dict
     return counts
 
 
-def kill(process: "subprocess.Popen[bytes]", run: Path, chance: random.Random, inside: bool) -> str:
+def kill(process: "subprocess.Popen[bytes]", run: Path, rng: random.Random, inside: bool) -> str:
     """SIGKILL to the whole group: inside a save, or a random while after the run is under way. '' if it had ended."""
-    skip, patience = chance.randrange(12), chance.uniform(0, 1.5)
+    skip, patience = rng.randrange(12), rng.uniform(0, 1.5)
     under_way: float | None = None
     seen: set[str] = set()
     known = names(run)

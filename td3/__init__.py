@@ -20,11 +20,9 @@ if TYPE_CHECKING:
         TD3Error,
         TrainingDiverged,
     )
-    from td3.training import resume, train
-    from td3.types import (
+    from td3.events import (
         EpisodeEnded,
         Evaluated,
-        Evaluation,
         Event,
         Finished,
         Measured,
@@ -35,6 +33,8 @@ if TYPE_CHECKING:
         Started,
         Stepped,
     )
+    from td3.training import resume, train
+    from td3.types import Evaluation
 
 _HOMES = {
     "td3.agent": ("TD3", "Agent", "evaluate", "load"),

@@ -11,19 +11,19 @@ import numpy as np
 from td3 import seeding
 from td3.collection import Policy
 from td3.config import SETTINGS, Config, checked
-from td3.environments import ActionMap, ObservationMap, View, make_single, make_worlds
+from td3.environments import ActionMap, ObservationMap, Wrappers, make_envs, make_single
 from td3.environments.faults import BadValue
 from td3.environments.spaces import describe_layout, space_from_data
 from td3.errors import ConfigError, RunError
 from td3.evaluation import play_episodes
-from td3.keeping import Checkpoint, RunFolder
 from td3.learner import policy_of
 from td3.learner.encoders import Encoder, encoder_of
 from td3.learner.networks import Actor, Critics
-from td3.learner.reading import Normalizer
-from td3.learner.state import bytes_of, put_policy
-from td3.replay.room import available, check_room, human
+from td3.learner.preprocessing import Normalizer
+from td3.learner.state import bytes_of, load_policy
+from td3.machine import available, check_room, human
 from td3.resuming import config_of, why_not_trusted
+from td3.storage import Checkpoint, RunFolder
 from td3.synonyms import instead_of
 from td3.training import Session
 from td3.types import Evaluation, Float32s, Rows
@@ -41,15 +41,15 @@ class Agent:
         self.trusted = True  # whether the environment that the config names may be imported
         self.notes: tuple[str, ...] = ()  # what was odd about where it came from
 
-    def act(self, observation: Any, chance: np.random.Generator | None = None) -> Any:
-        """The action; a batch of observations gives a batch of actions. With `chance`, exploration noise too."""
+    def act(self, observation: Any, rng: np.random.Generator | None = None) -> Any:
+        """The action; a batch of observations gives a batch of actions. With `rng`, exploration noise too."""
         try:
             rows, batch = self.observation.rows(observation)
         except BadValue as problem:
             raise ConfigError(f"{problem}.") from None
         actions = self.policy(rows)
-        if chance is not None:
-            noise = chance.standard_normal(actions.shape, dtype=np.float32)
+        if rng is not None:
+            noise = rng.standard_normal(actions.shape, dtype=np.float32)
             actions = np.clip(actions + self.config.exploration_noise * noise, -1, 1)
         executed = self.action.to_env(actions)
         return executed if batch else executed[0, ...]
@@ -58,7 +58,7 @@ class Agent:
         """The Gymnasium environment as this agent sees it: drawn, shrunk and stacked as in training."""
         if not self.trusted:
             raise ConfigError(why_not_trusted(self.config))
-        return make_single(self.config.env, View.of(self.config), self.config.env_args)
+        return make_single(self.config.env, Wrappers.of(self.config), self.config.env_args)
 
 
 def load(run: str | Path, checkpoint: str | int = "last", env: Any = None, trust: bool = False) -> Agent:
@@ -96,7 +96,7 @@ def _policy_in(
     statistics = normalizer.tensors() if normalizer else {}
     size = 2 * sum(bytes_of(network.state_dict()) for network in (actor, critics)) + bytes_of(statistics)
     check_fits(size)
-    put_policy(actor, encoder, normalizer, chosen.tensors("networks", size))
+    load_policy(actor, encoder, normalizer, chosen.tensors("networks", size))
     return config, observation, action, (actor, encoder, normalizer)
 
 
@@ -108,24 +108,24 @@ def check_fits(size: int) -> None:
 
 
 def evaluate(agent: "Agent | TD3", episodes: int = 10, seed: int = 0) -> Evaluation:
-    """Noise-free episodes, from starts that training never judged itself on."""
+    """Plays episodes without noise, from seeds that no evaluation during training used."""
     agent = agent.agent if isinstance(agent, TD3) else agent
     env = agent.config.env
     if not agent.trusted:
         raise ConfigError(why_not_trusted(agent.config))
     episodes, seed = checked("eval_episodes", episodes), checked("seed", seed)
-    worlds = make_worlds(env, view=View.of(agent.config), env_args=agent.config.env_args)
+    envs = make_envs(env, wrappers=Wrappers.of(agent.config), env_args=agent.config.env_args)
     try:
-        now, trained = ((describe_layout(one.observation.layout), one.action.size) for one in (worlds, agent))
+        now, trained = ((describe_layout(one.observation.layout), one.action.size) for one in (envs, agent))
         if now != trained:
             raise ConfigError(
                 f"env {env!r} has {now[0]} and {counted(now[1], 'action')}; "
                 f"the agent was trained with {trained[0]} and {counted(trained[1], 'action')}."
             )
-        seeds = seeding.environment_seeds(seed, "judging environments", episodes)
-        return play_episodes(worlds, agent.policy, seeds, agent.config.gamma)
+        seeds = seeding.environment_seeds(seed, "final evaluation environments", episodes)
+        return play_episodes(envs, agent.policy, seeds, agent.config.gamma)
     finally:
-        worlds.close()
+        envs.close()
 
 
 class TD3:
@@ -144,7 +144,7 @@ class TD3:
         self._session: Session | None = None
         self._loaded: Agent | None = None  # until it learns on, from this folder
         self._folder: Path | None = None
-        self._chance = seeding.generator(self.config.seed, "predicting")
+        self._rng = seeding.generator(self.config.seed, "predicting")
 
     def learn(self, steps: int | None = None, **others: Any) -> Self:
         """Trains `steps` further steps; a loaded agent goes on exactly where it was saved."""
@@ -160,7 +160,7 @@ class TD3:
 
     def predict(self, observation: Any, deterministic: bool = True) -> tuple[Any, None]:
         """The action, and None where other libraries return a recurrent state."""
-        return self.agent.act(observation, None if deterministic else self._chance), None
+        return self.agent.act(observation, None if deterministic else self._rng), None
 
     def use_engine(self, engine: str) -> Self:
         """Another engine, `native` or `torch`, performs from here on; what was learned stays."""
@@ -192,12 +192,12 @@ class TD3:
         if self._loaded is not None:
             return self._loaded
         session = self._open(1)
-        worlds = session.worlds
+        envs = session.envs
 
         def policy(rows: Rows) -> Float32s:
             return session.learner.act(rows)  # whichever learner the session has then
 
-        return Agent(policy, worlds.observation, worlds.action, self.config, session.step)
+        return Agent(policy, envs.observation, envs.action, self.config, session.step)
 
     def _open(self, steps: int) -> Session:
         if self._session is None:

@@ -1,143 +1,221 @@
-"""Plays the environments and hands out transitions: at random while warming up, then the actor with noise."""
+"""Collects transitions: random actions while warming up, then the actor with noise."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from td3 import seeding
-from td3.environments import Worlds
-from td3.environments.worlds import LONGEST_TAPE
+from td3.config import Config
+from td3.environments import ActionMap, Envs, ObservationMap, Wrappers, in_this_process, make_envs
+from td3.environments.envs import LONGEST_TAPE
 from td3.errors import EnvironmentFailure
-from td3.types import Episode, Float32s, Rows, Tick, Transitions
+from td3.exploration import GaussianNoise, MakeNoise
+from td3.types import Episode, Float32s, Rows, StepResult, Transitions
 
 Policy = Callable[[Rows], Float32s]  # (n, observation_size) → (n, action_size) in [−1, 1]
 
 
-class Played(NamedTuple):
-    """One tick: the rows to remember, and the episodes that ended with it."""
+class Collected(NamedTuple):
+    """What one action in each environment brought: transitions, and the episodes that ended with them."""
 
     transitions: Transitions
-    ended: list[tuple[int, float, int]]  # environment, return, length
+    episodes: list[tuple[int, float, int]]  # those that ended: environment, return, length
 
 
-class Collector:
-    def __init__(
-        self,
-        worlds: Worlds,
-        seeds: list[int],
-        chance: np.random.Generator,
-        warmup_steps: int,
-        exploration_noise: float,
-    ) -> None:
-        self.worlds, self.chance = worlds, chance
-        self.warmup_steps, self.exploration_noise = warmup_steps, exploration_noise
-        self.steps = 0  # transitions handed out so far
-        self.observation = worlds.reset(seeds)
-        self._torn = False  # whether a step was begun and not ended
-        self._returns = np.zeros(worlds.num_envs, np.float64)
-        self._lengths = np.zeros(worlds.num_envs, np.int64)
-        self._env = np.arange(worlds.num_envs, dtype=np.int32)
+class AnyCollector(Protocol):
+    """What training asks of a collector, in this process or elsewhere."""
 
-    def play(self, policy: Policy) -> Played:
-        """One action in each environment."""
-        if self._torn:
-            self.begin_anew()
-        before = self.chance.bit_generator.state
-        try:
-            action = self._choose(policy)
-            self._torn = True
-            tick = self.worlds.step(action)
-        except BaseException:
-            self.chance.bit_generator.state = before  # as if it had not been tried: whoever resumes tries it again
-            raise
-        self._torn = False
-        rows = Transitions(
-            self.observation,
-            action,
-            tick.reward,
-            tick.next_observation,
-            tick.terminated,
-            env=self._env,
-            first=self._lengths == 0,
-        )
-        self.observation = tick.observation
-        valid = int(np.count_nonzero(tick.valid))
-        self.steps += valid
-        if valid < len(tick.valid):
-            rows = Transitions._make(column[tick.valid] for column in rows)
-        return Played(rows, self._tally(tick))
+    observation_map: ObservationMap
+    action_map: ActionMap
+    num_envs: int
+    steps: int  # transitions handed out so far
+
+    def start(self) -> None:
+        """Begins the first episodes."""
+
+    def configure(self, config: Config) -> None:
+        """Follows a change of settings from the next action on."""
+
+    def collect(self, policy: Policy) -> Collected:
+        """Plays one action in each environment."""
 
     def begin_anew(self) -> None:
-        """Begins every episode again: a step was interrupted half way, or what came before is lost."""
-        seeds = [int(seed) for seed in self.chance.integers(2**32, size=self.worlds.num_envs)]
-        self.observation = self.worlds.reset(seeds, self.worlds.steps)
-        self._returns[:], self._lengths[:] = 0, 0
-        self._torn = False
+        """Begins every episode again: what came before is lost."""
 
     @property
     def most_bytes(self) -> int:
-        """What `capture` may take at the most."""
-        row = self.observation[:1].nbytes + self._returns[:1].nbytes + self._lengths[:1].nbytes
-        return self.worlds.num_envs * (row + 4 * LONGEST_TAPE * self.worlds.action.size)
+        """The most that the arrays of `capture` take."""
 
     def capture(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Plain data, and arrays: enough to go on playing as if never stopped."""
-        try:
-            episodes = self.worlds.capture()
-        except EnvironmentFailure:  # they are why we save: what was learned is kept all the same
-            unknown = Episode(None, None, np.zeros((0, self.worlds.action.size), np.float32))
-            episodes = [unknown] * self.worlds.num_envs
-        data = {
-            "steps": self.steps,
-            "env_steps": self.worlds.steps,
-            "chance": seeding.state_of(self.chance),
-            "episodes": [{"start": one.start, "random": one.random} for one in episodes],
-        }
-        tapes = {f"actions.{place}": one.actions for place, one in enumerate(episodes)}
-        return data, {"observation": self.observation, "returns": self._returns, "lengths": self._lengths, **tapes}
+        """Returns plain data and arrays: enough to go on as if never stopped."""
 
     def restore(self, data: dict[str, Any], arrays: dict[str, Any], seeds: list[int]) -> list[str]:
-        """Goes on where `capture` was; tells which episodes could not be brought back, and were closed instead."""
+        """Goes on where `capture` was; tells which episodes could not be restored, and begin from `seeds` instead."""
+
+    def local_envs(self) -> list[Any]:
+        """Returns the Gymnasium environments that live in this process."""
+
+    def close(self) -> None: ...
+
+
+MakeCollector = Callable[[Config, MakeNoise], AnyCollector]
+
+
+class Collector:
+    """Plays environments side by side."""
+
+    def __init__(
+        self,
+        envs: Envs,
+        seeds: list[int],
+        rng: np.random.Generator,
+        warmup_steps: int,
+        exploration_noise: float,
+        make_noise: MakeNoise = GaussianNoise,
+    ) -> None:
+        self.envs, self.seeds, self.rng = envs, seeds, rng
+        self.warmup_steps, self.exploration_noise = warmup_steps, exploration_noise
+        self.observation_map, self.action_map, self.num_envs = envs.observation, envs.action, envs.num_envs
+        self.noise = make_noise(envs.num_envs, envs.action.size)
+        self.steps = 0
+        self.observation: Rows = np.zeros((envs.num_envs, envs.observation.size), envs.observation.layout.dtype)
+        self._started = False
+        self._interrupted = False  # whether a step was begun and not ended
+        self._returns = np.zeros(envs.num_envs, np.float64)
+        self._lengths = np.zeros(envs.num_envs, np.int64)
+        self._env = np.arange(envs.num_envs, dtype=np.int32)
+
+    @classmethod
+    def of(cls, config: Config, make_noise: MakeNoise = GaussianNoise) -> "Collector":
+        """Makes the environments of a config and what plays them."""
+        envs = make_envs(
+            config.env,
+            config.num_envs,
+            config.workers,
+            config.worker_timeout,
+            wrappers=Wrappers.of(config),
+            env_args=config.env_args,
+        )
+        seeds = seeding.environment_seeds(config.seed, "environments", envs.num_envs)
+        rng = seeding.generator(config.seed, "exploration")
+        return cls(envs, seeds, rng, config.warmup_steps, config.exploration_noise, make_noise)
+
+    def configure(self, config: Config) -> None:
+        self.warmup_steps, self.exploration_noise = config.warmup_steps, config.exploration_noise
+
+    def start(self) -> None:
+        self.observation = self.envs.reset(self.seeds)
+        self._started = True
+
+    def collect(self, policy: Policy) -> Collected:
+        if not self._started:
+            self.start()
+        if self._interrupted:
+            self.begin_anew()
+        rng_before, noise_before = self.rng.bit_generator.state, copied(self.noise.capture())
+        try:
+            action = self._choose(policy)
+            self._interrupted = True
+            result = self.envs.step(action)
+        except BaseException:
+            self.rng.bit_generator.state = rng_before  # as if it had not been tried: whoever resumes tries it again
+            self.noise.restore(noise_before)
+            raise
+        self._interrupted = False
+        rows = Transitions(
+            self.observation,
+            action,
+            result.reward,
+            result.next_observation,
+            result.terminated,
+            env=self._env,
+            first=self._lengths == 0,
+        )
+        self.observation = result.observation
+        valid = int(np.count_nonzero(result.valid))
+        self.steps += valid
+        if valid < len(result.valid):
+            rows = Transitions._make(column[result.valid] for column in rows)
+        return Collected(rows, self._ended(result))
+
+    def begin_anew(self) -> None:
+        seeds = [int(seed) for seed in self.rng.integers(2**32, size=self.num_envs)]
+        self.observation = self.envs.reset(seeds, self.envs.steps)
+        self._returns[:], self._lengths[:] = 0, 0
+        self._interrupted = False
+
+    @property
+    def most_bytes(self) -> int:
+        row = self.observation[:1].nbytes + self._returns[:1].nbytes + self._lengths[:1].nbytes
+        noise = sum(array.nbytes for array in self.noise.capture().values())
+        return noise + self.num_envs * (row + 4 * LONGEST_TAPE * self.action_map.size)
+
+    def capture(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        try:
+            episodes = self.envs.capture()
+        except EnvironmentFailure:  # they are why we save: what was learned is saved all the same
+            unknown = Episode(None, None, np.zeros((0, self.action_map.size), np.float32))
+            episodes = [unknown] * self.num_envs
+        data = {
+            "steps": self.steps,
+            "env_steps": self.envs.steps,
+            "chance": seeding.state_of(self.rng),
+            "episodes": [{"start": episode.start, "random": episode.random} for episode in episodes],
+        }
+        actions = {f"actions.{index}": episode.actions for index, episode in enumerate(episodes)}
+        noise = {f"noise.{name}": array for name, array in self.noise.capture().items()}
+        arrays = {"observation": self.observation, "returns": self._returns, "lengths": self._lengths}
+        return data, {**arrays, **actions, **noise}
+
+    def restore(self, data: dict[str, Any], arrays: dict[str, Any], seeds: list[int]) -> list[str]:
         self._check(arrays)
         episodes = [
-            Episode(one["start"], one["random"], arrays[f"actions.{place}"])
-            for place, one in enumerate(data["episodes"])
+            Episode(episode["start"], episode["random"], arrays[f"actions.{index}"])
+            for index, episode in enumerate(data["episodes"])
         ]
-        n = self.worlds.num_envs
-        steps = [int(one) for one in data.get("env_steps", [data["steps"] // n] * n)]  # older checkpoints have none
+        n = self.num_envs
+        steps = [int(count) for count in data.get("env_steps", [data["steps"] // n] * n)]  # older checkpoints have none
         if len(steps) != n:
             raise ValueError(f"env_steps has {len(steps)} numbers, not {n}")
-        self.observation, failures = self.worlds.restore(episodes, arrays["observation"], seeds, steps)
-        lost = np.array([bool(why) for why in failures])
+        self.observation, failures = self.envs.restore(episodes, arrays["observation"], seeds, steps)
+        lost = np.array([bool(failure) for failure in failures])
         self._returns = np.where(lost, 0, arrays["returns"])
         self._lengths = np.where(lost, 0, arrays["lengths"])
-        self.steps = int(data["steps"])
-        seeding.put_state(self.chance, data["chance"])
-        return [why for why in failures if why]
+        self.steps, self._started = int(data["steps"]), True
+        self.noise.restore({name: arrays[f"noise.{name}"] for name in self.noise.capture()})
+        seeding.load_state(self.rng, data["chance"])
+        return [failure for failure in failures if failure]
+
+    def local_envs(self) -> list[Any]:
+        return in_this_process(self.envs)
+
+    def close(self) -> None:
+        self.envs.close()
 
     def _check(self, arrays: dict[str, Any]) -> None:
         """Raises ValueError for an array that `capture` would not have made."""
-        tape = np.empty((0, self.worlds.action.size), np.float32)
+        actions = np.empty((0, self.action_map.size), np.float32)
         expected = {"observation": self.observation, "returns": self._returns, "lengths": self._lengths}
+        expected |= {f"noise.{name}": array for name, array in self.noise.capture().items()}
         for name, array in arrays.items():
-            like = expected.get(name, tape)
+            like = expected.get(name, actions)
             if array.dtype != like.dtype or array.shape[1:] != like.shape[1:]:
                 raise ValueError(f"{name} is {array.dtype} {array.shape}, not {like.dtype} {like.shape}")
             if name in expected and len(array) != len(like):
                 raise ValueError(f"{name} has {len(array)} rows, not {len(like)}")
 
     def _choose(self, policy: Policy) -> Float32s:
-        shape = (self.worlds.num_envs, self.worlds.action.size)
         if self.steps < self.warmup_steps:
-            return self.chance.uniform(-1, 1, shape).astype(np.float32)
-        noise = self.exploration_noise * self.chance.standard_normal(shape, dtype=np.float32)
+            return self.rng.uniform(-1, 1, (self.num_envs, self.action_map.size)).astype(np.float32)
+        noise = self.noise.sample(self.rng, self.exploration_noise, self._lengths == 0)
         return np.minimum(np.maximum(policy(self.observation) + noise, -1), 1)
 
-    def _tally(self, tick: Tick) -> list[tuple[int, float, int]]:
-        self._returns += np.where(tick.valid, tick.reward, 0)
-        self._lengths += tick.valid
-        over = (tick.terminated | tick.truncated) & tick.valid
+    def _ended(self, result: StepResult) -> list[tuple[int, float, int]]:
+        """Adds the step to each episode's return and length; tells those that ended."""
+        self._returns += np.where(result.valid, result.reward, 0)
+        self._lengths += result.valid
+        over = (result.terminated | result.truncated) & result.valid
         if not np.count_nonzero(over):
             return []
         ended = []
@@ -145,3 +223,7 @@ class Collector:
             ended.append((int(env), float(self._returns[env]), int(self._lengths[env])))
             self._returns[env] = self._lengths[env] = 0
         return ended
+
+
+def copied(arrays: dict[str, Any]) -> dict[str, Any]:
+    return {name: array.copy() for name, array in arrays.items()}

@@ -188,7 +188,7 @@ class Config:
     )
     random_shift: int = setting(
         0,
-        "every image is moved by up to so many pixels each way, by chance, when it is learned from",
+        "shifts every sampled image by a random number of pixels each way, up to this many",
         at_least=0,
         at_most=64,
     )
@@ -237,7 +237,9 @@ class Config:
         at_most=MOST,
     )
     keep_last: int = setting(2, "newest checkpoints that are kept", at_least=1, at_most=1_000_000)
-    keep_best: int = setting(1, "best-judged checkpoints that are kept besides", at_least=0, at_most=1_000_000)
+    keep_best: int = setting(
+        1, "checkpoints with the best evaluations that are kept as well", at_least=0, at_most=1_000_000
+    )
     log_every: int = setting(250, "steps between two rows of training metrics", at_least=1, at_most=MOST)
     record_updates: bool = setting(
         True, "record one real update now and then, for the page; at most a hundredth of the time goes into it"

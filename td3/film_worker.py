@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from td3.collection import Policy
-    from td3.environments import View
+    from td3.environments import Wrappers
 
 SIZE = 240  # pixels, the longer side
 FRAMES = 200
@@ -33,7 +33,7 @@ class Job(NamedTuple):
     path: Path
     name: str
     make: Callable[[], Any]
-    view: "View"
+    wrappers: "Wrappers"
     policy: "Policy"
     seed: int
     length: int
@@ -58,19 +58,19 @@ def main(parent: int, tied: int, seconds: int, priority: int) -> None:
 
 def filmed(job: Job, clock: Callable[[], float] = time.process_time) -> bytes:
     """The film; the time that counts is ours alone, for we have to wait for others."""
-    from td3.environments import make_to_draw
+    from td3.environments import make_to_render
 
-    with contextlib.closing(make_to_draw(job.name, job.make, job.view)) as worlds:
+    with contextlib.closing(make_to_render(job.name, job.make, job.wrappers)) as envs:
         frames: list[Any] = []
-        observation, began = worlds.reset([job.seed]), clock()
+        observation, began = envs.reset([job.seed]), clock()
         for step in range(job.length):
             if step % apart(job.length) == 0:
-                frames.append(picture(worlds.envs[0].render()))
-            tick = worlds.step(job.policy(observation))
-            observation = tick.observation
-            if tick.terminated[0] or tick.truncated[0] or clock() - began > SECONDS:
+                frames.append(picture(envs.envs[0].render()))
+            result = envs.step(job.policy(observation))
+            observation = result.observation
+            if result.terminated[0] or result.truncated[0] or clock() - began > SECONDS:
                 break
-        rate = (worlds.envs[0].metadata.get("render_fps") or 30) / job.view.action_repeat
+        rate = (envs.envs[0].metadata.get("render_fps") or 30) / job.wrappers.action_repeat
         return compressed(frames, rate, job.length)
 
 

@@ -26,9 +26,9 @@ import torch
 
 from td3.collection import Policy
 from td3.config import env_name
-from td3.environments import View, maker_to_draw
-from td3.environments.making import NONE
-from td3.environments.workers import environment_for_children, how_it_ended, is_tied
+from td3.environments import Wrappers, maker_to_render
+from td3.environments.factory import NONE
+from td3.environments.processes import environment_for_children, how_it_ended, is_tied
 from td3.film_worker import NO_FILM, SIZE, Job
 from td3.recording import Allowance, Clock
 
@@ -48,16 +48,16 @@ class Film:
         self,
         path: Path,
         env: Any,
-        judges: Sequence[Any],
+        eval_envs: Sequence[Any],
         clock: Clock = time.perf_counter,
-        view: View | None = None,
+        wrappers: Wrappers | None = None,
         env_args: Mapping[str, Any] = NONE,
         at_the_end: float = AT_THE_END,
     ) -> None:
-        """`judges` are the environments that evaluate; they tell whether such a one can draw itself."""
-        self._path, self._env, self._env_args, self._view = path, env, env_args, view or View()
+        """`eval_envs` are the environments that evaluate; they tell whether such a one can draw itself."""
+        self._path, self._env, self._env_args, self._wrappers = path, env, env_args, wrappers or Wrappers()
         self._at_the_end = at_the_end
-        self._possible = any("rgb_array" in render_modes(one) for one in judges)
+        self._possible = any("rgb_array" in render_modes(one) for one in eval_envs)
         self._child: subprocess.Popen[bytes] | None = None
         self._until = 0.0  # when it has to be done, as `time.monotonic` counts
         self.allowance = Allowance(clock, EXPECTED)
@@ -75,8 +75,8 @@ class Film:
         seconds = self._at_the_end if last else MEANWHILE
         try:
             with undisturbed():
-                make = maker_to_draw(self._env, SIZE, self._view, self._env_args)
-                job = Job(self._path, env_name(self._env), make, self._view, policy(), seed, length)
+                make = maker_to_render(self._env, SIZE, self._wrappers, self._env_args)
+                job = Job(self._path, env_name(self._env), make, self._wrappers, policy(), seed, length)
                 self._child = started(job, seconds, 0 if last else LOW)
         except (Exception, SystemExit):  # it cannot be sent, or there is no room for another process
             self._possible = False

@@ -23,7 +23,7 @@ from torch.optim import Adam
 from td3.config import Config
 from td3.learner import Learner
 from td3.learner.making import one_thread
-from td3.types import Batch, Bools, Bytes, Drawn, Float32s, Layout, Rows, Update
+from td3.types import Batch, Bools, Bytes, Float32s, Layout, Rows, Sample, Update
 
 SHOWN = 6  # rows of the batch that are told in full
 NUMBERS = 24  # of a vector: the first ones
@@ -66,7 +66,7 @@ class Allowance:
 
 
 class Recorder:
-    """Performs an update in the learner's stead when one is due, to the same bit, and writes down what happened.
+    """Observes an update now and then and writes down what happened; the update itself is not touched.
 
     Updates are recorded in groups, one after the other until one has moved the actor, too: both kinds can be watched.
     """
@@ -78,6 +78,9 @@ class Recorder:
         self.allowance = Allowance(clock)  # the updates themselves count, too
         self._group: float | None = None  # the seconds of the group under way
         self._step: int | None = None  # of the last group
+        self.engine = ""  # who performs the updates, as it is written
+        self._now, self._started = step, 0.0  # the step and the time of the update under way
+        self._before: tuple[Sample, Batch, Before] | None = None
         self._length = 0
         self._file = opened(path)
         if self._file is not None:
@@ -98,30 +101,28 @@ class Recorder:
             and self.allowance.due()
         )
 
-    def learn(
-        self,
-        learner: Learner,
-        step: int,
-        replay: np.random.Generator,
-        smoothing: np.random.Generator,
-        engine: str,
-    ) -> Tensor:
-        """What `learner.learn` does and tells; and a line in the file."""
-        began = self.allowance.clock()
-        drawn = learner.draw(replay, smoothing)
-        batch = learner.recall(drawn)
-        before = None
-        with contextlib.suppress(MemoryError, RuntimeError), one_thread():  # no room for copies: it goes untold
-            before = Before.of(learner, batch)
-        update = learner.update(batch, drawn.noise)
-        delayed = update.actor_loss is not None
-        if before is not None:
+    def observing(self, step: int, updates: int) -> "Recorder | None":
+        """Itself, as the observer of the update after so many, if that one is to be recorded."""
+        if not self.due(step, updates):
+            return None
+        self._now, self._started = step, self.allowance.clock()
+        return self
+
+    def before(self, learner: Learner, sample: Sample, batch: Batch) -> None:
+        """Copies what will be gone after the update."""
+        self._before = None
+        with contextlib.suppress(MemoryError, RuntimeError), one_thread():  # no room for copies: it goes unrecorded
+            self._before = sample, batch, Before.of(learner, batch)
+
+    def after(self, learner: Learner, update: Update) -> None:
+        """Writes a line."""
+        if self._before is not None:
             with contextlib.suppress(MemoryError, RuntimeError), one_thread():
-                what = {"update": learner.updates, "step": step, "delayed": delayed, "engine": engine}
-                told = Telling(learner, drawn, batch, before, update).all()
-                self._append(msgspec.json.encode({**what, **told}) + b"\n")
-        self._count(step, self.allowance.clock() - began, ended=delayed)
-        return update.means()
+                names = {"update": learner.updates, "step": self._now, "delayed": update.delayed, "engine": self.engine}
+                row = {**names, **UpdateRecord(learner, *self._before, update).all()}
+                self._append(msgspec.json.encode(row) + b"\n")
+        self._before = None
+        self._count(self._now, self.allowance.clock() - self._started, ended=update.delayed)
 
     def close(self) -> None:
         if self._file is not None:
@@ -181,7 +182,7 @@ def length_until(file: int, step: int) -> int:
 class Before(NamedTuple):
     """What will be gone after the update, and where its successor is found."""
 
-    shown: list[int]  # places in the batch that are told in full
+    shown: list[int]  # indices in the batch that are told in full
     networks: dict[str, list[nn.Parameter]]  # themselves, which the update moves
     parameters: dict[str, list[Tensor]]  # as they are before it
     moments: dict[str, list[Tensor | None]]  # Adam's mean of each gradient; None before its first step
@@ -211,26 +212,26 @@ class Before(NamedTuple):
 
 
 def chosen(terminated: Bools) -> list[int]:
-    """The first few places of a batch; one of them is that of an end, if there is any."""
+    """The first few indices of a batch; one of them is that of an end, if there is any."""
     shown = list(range(min(SHOWN, len(terminated))))
     if terminated.any() and not terminated[shown].any():
         shown[-1] = int(terminated.argmax())
     return shown
 
 
-class Telling:
+class UpdateRecord:
     """One update as plain data."""
 
     def __init__(
         self,
         learner: Learner,
-        drawn: Drawn,
+        sample: Sample,
         batch: Batch,
         before: Before,
         update: Update,
     ) -> None:
         self.learner, self.config = learner, learner.config
-        self.drawn, self.batch, self.before, self.update = drawn, batch, before, update
+        self.sample, self.batch, self.before, self.update = sample, batch, before, update
         self.delayed = update.actor_loss is not None
 
     @torch.no_grad()
@@ -253,7 +254,7 @@ class Telling:
 
     def _memory(self) -> dict[str, Any]:
         memory = self.learner.memory
-        ages = (memory.written - 1 - self.drawn.places) % memory.capacity  # the newest row's is 0
+        ages = (memory.written - 1 - self.sample.indices) % memory.capacity  # the newest row's is 0
         return {
             "rows": len(memory),
             "capacity": memory.capacity,
@@ -292,10 +293,10 @@ class Telling:
     def _rows(self) -> dict[str, Any]:
         config, update, shown = self.config, self.update, self.before.shown
         observation, action, reward, next_observation, terminated, discount = (column[shown] for column in self.batch)
-        drawn = self.drawn.noise[shown] * config.target_noise
+        noise = self.sample.noise[shown] * config.target_noise
         own_action = self.before.own_action[shown]
         return {
-            "row": self.drawn.places[shown].tolist(),
+            "row": self.sample.indices[shown].tolist(),
             "observation": plain(self._numbers(observation)),
             "action": plain(action),
             "reward": plain(reward),
@@ -303,8 +304,8 @@ class Telling:
             "terminated": (terminated > 0).tolist(),
             "discount": plain(discount),
             "target_action": plain(self.before.target_action),
-            "drawn_noise": plain(drawn),
-            "noise": plain(drawn.clamp(-config.noise_clip, config.noise_clip)),
+            "drawn_noise": plain(noise),
+            "noise": plain(noise.clamp(-config.noise_clip, config.noise_clip)),
             "next_action": plain(update.next_action[shown]),
             "next_q1": plain(update.next_q1[shown]),
             "next_q2": plain(update.next_q2[shown]),

@@ -5,18 +5,18 @@ from typing import Any, NamedTuple
 
 from td3.config import Config, checked, env_name, has_no_name, nameless, unfolded
 from td3.errors import ConfigError, RunError
-from td3.keeping import Checkpoint, RunFolder
-from td3.keeping.record import last_step
 from td3.learner.making import cores
+from td3.storage import Checkpoint, RunFolder
+from td3.storage.record import last_step
 
 MOST_WORKERS, MOST_ENVS = 32, 1_024  # that a run starts without being trusted; more workers where there are more cores
 
 
 class Pending(NamedTuple):
-    """A tick that is remembered but not finished: its updates, its rows of metrics, or its evaluation are owed."""
+    """A step that is remembered but not finished: its updates, its rows of metrics, or its evaluation are owed."""
 
     before: int  # the step before it
-    ended: list[tuple[int, float, int]]  # as in `Played`
+    ended: list[tuple[int, float, int]]  # as `episodes` in `Collected`
     reported: bool = False  # whether its rows of metrics are written: what is left is the evaluation
 
     @classmethod

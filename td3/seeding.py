@@ -12,7 +12,7 @@ STREAMS = (
     "smoothing",
     "environments",
     "evaluation environments",
-    "judging environments",
+    "final evaluation environments",
     "predicting",
 )
 
@@ -48,7 +48,7 @@ def state_of(generator: np.random.Generator) -> dict[str, Any]:
     }
 
 
-def put_state(generator: np.random.Generator, data: dict[str, Any]) -> None:
+def load_state(generator: np.random.Generator, data: dict[str, Any]) -> None:
     """Puts a stream where `state_of` found it; what is no such place is a ValueError."""
     try:
         generator.bit_generator.state = {

@@ -1,4 +1,4 @@
-"""Where the rooms meet: play, remember, learn, judge, keep; told as a generator of events.
+"""The training loop: collect, store, learn, evaluate, save; a generator of events.
 
     for event in td3.train(td3.Config(env="Pendulum-v1")):
         ...
@@ -19,41 +19,38 @@ from typing import Any
 import numpy as np
 
 from td3 import seeding
-from td3.collection import Collector, Played, Policy
+from td3.collection import Collected, Collector, Policy
 from td3.config import Config, env_name
-from td3.environments import View, Worlds, check_apart, environments_of, make_worlds
+from td3.environments import Envs, Wrappers, check_apart, in_this_process, make_envs
 from td3.environments.spaces import all_finite, describe_bounds, describe_layout, oddities, space_to_data
 from td3.errors import ConfigError, RunError, TrainingDiverged
 from td3.evaluation import play_episodes
-from td3.filming import Film
-from td3.interrupts import Interrupt, deferred
-from td3.keeping import Checkpoint, File, Keeper, Record, RunFolder, Snapshot
-from td3.keeping.folder import versions
-from td3.learner import described, policy_of
-from td3.learner.making import engine_for, hand_over, make_learner
-from td3.learner.state import bytes_of, network_tensors, optimizer_tensors, put_networks, put_optimizers
-from td3.measuring import Means, evaluation_metrics
-from td3.recording import Recorder
-from td3.replay import bytes_per_transition
-from td3.replay.room import check_room, human
-from td3.resuming import Pending, check_just_begun, check_modest, config_of, newest_whole
-from td3.types import (
+from td3.events import (
     EpisodeEnded,
     Evaluated,
-    Evaluation,
     Event,
     Finished,
-    Float32s,
     Measured,
     Noted,
     Resumed,
-    Rows,
     Saved,
     SaveFailed,
     Started,
     Stepped,
-    Transitions,
 )
+from td3.filming import Film
+from td3.interrupts import Interrupt, deferred
+from td3.learner import engine_name, policy_of
+from td3.learner.making import engine_for, hand_over, make_learner
+from td3.learner.state import bytes_of, load_networks, load_optimizers, network_tensors, optimizer_tensors
+from td3.machine import check_room, human
+from td3.metrics import Means, evaluation_metrics
+from td3.recording import Recorder
+from td3.replay import bytes_per_transition
+from td3.resuming import Pending, check_just_begun, check_modest, config_of, newest_whole
+from td3.storage import Checkpoint, CheckpointWriter, File, Record, RunFolder, Snapshot
+from td3.storage.folder import versions
+from td3.types import Evaluation, Float32s, Rows, Transitions
 from td3.wording import counted
 
 
@@ -96,43 +93,48 @@ class Session:
     def __init__(self, config: Config, run: str | Path | None = None, threads: int = 0, resumed: bool = False) -> None:
         """`threads` is how many PyTorch used before: its results depend on their number."""
         self.config = config
-        view = View.of(config)
-        self.worlds = make_worlds(
-            config.env, config.num_envs, config.workers, config.worker_timeout, view=view, env_args=config.env_args
+        wrappers = Wrappers.of(config)
+        self.envs = make_envs(
+            config.env,
+            config.num_envs,
+            config.workers,
+            config.worker_timeout,
+            wrappers=wrappers,
+            env_args=config.env_args,
         )
-        self._judge: Worlds | None = None
+        self._eval_envs: Envs | None = None
         self.folder: RunFolder | None = None
         self.record: Record | None = None
-        self.keeper: Keeper | None = None
+        self.writer: CheckpointWriter | None = None
         self.recorder: Recorder | None = None
         self.film: Film | None = None
         try:
-            layout, action_size = self.worlds.observation.layout, self.worlds.action.size
-            engine, _ = engine_for(config, layout, self.worlds.num_envs, resumed)
+            layout, action_size = self.envs.observation.layout, self.envs.action.size
+            engine, _ = engine_for(config, layout, self.envs.num_envs, resumed)
             self.bytes_each = bytes_per_transition(layout, action_size, config.n_step)
             self.bytes = check_room(self.bytes_each, min(config.buffer_size, config.steps))
             self.learner = make_learner(engine, config, layout, action_size)
             self._hand_over(config, threads)
             self.collector = Collector(
-                self.worlds,
-                seeding.environment_seeds(config.seed, "environments", self.worlds.num_envs),
+                self.envs,
+                seeding.environment_seeds(config.seed, "environments", self.envs.num_envs),
                 seeding.generator(config.seed, "exploration"),
                 config.warmup_steps,
                 config.exploration_noise,
             )
             if config.eval_every:
                 role = "Evaluation environment"
-                self._judge = make_worlds(config.env, role=role, view=view, env_args=config.env_args)
-                check_apart(env_name(config.env), [*environments_of(self.worlds), *environments_of(self._judge)])
-            self.replay_chance = seeding.generator(config.seed, "replay")
-            self.smoothing_chance = seeding.generator(config.seed, "smoothing")
+                self._eval_envs = make_envs(config.env, role=role, wrappers=wrappers, env_args=config.env_args)
+                check_apart(env_name(config.env), [*in_this_process(self.envs), *in_this_process(self._eval_envs)])
+            self.replay_rng = seeding.generator(config.seed, "replay")
+            self.smoothing_rng = seeding.generator(config.seed, "smoothing")
             self.due = 0.0  # updates the schedule has asked for so far
             self.pending: Pending | None = None
             self._torn = ""  # what is half done at this moment: a save made then is not to the bit
             self._saved: tuple[int, int, bool] | None = None  # what of this run the newest checkpoint holds
             self._interrupt: Interrupt | None = None
             self.best: float | None = None
-            self.judged: tuple[int, float] | None = None  # the last evaluation: step, mean
+            self.last_evaluation: tuple[int, float] | None = None  # the last evaluation: step, mean
             self.seconds = 0.0
             self.means = Means()  # what the next row of metrics is made of
             self.resumed_notes: tuple[str, ...] | None = None
@@ -152,13 +154,15 @@ class Session:
         self.folder = folder
         self.record = Record(folder.metrics, since.manifest.record.size if since else 0, folder.root)
         keep = (self.config.keep_last, self.config.keep_best)
-        self.keeper = Keeper(folder.path, folder.root, *keep, self.versions(), since)
+        self.writer = CheckpointWriter(folder.path, folder.root, *keep, self.versions(), since)
         self._saved = self._now() if since else None
         if self.config.record_updates:
             self.recorder = Recorder(folder.updates, self.config, since.step if since else 0)
-        if self.config.film and self._judge:
-            view, env_args = View.of(self.config), self.config.env_args
-            self.film = Film(folder.film, self.config.env, environments_of(self._judge), view=view, env_args=env_args)
+        if self.config.film and self._eval_envs:
+            wrappers, env_args = Wrappers.of(self.config), self.config.env_args
+            self.film = Film(
+                folder.film, self.config.env, in_this_process(self._eval_envs), wrappers=wrappers, env_args=env_args
+            )
         if since is not None:
             self._notice_changes(since)
 
@@ -200,8 +204,8 @@ class Session:
                 )
             session.keep_in(folder, chosen)
             if session.renumbered:
-                assert session.keeper is not None
-                session.keeper.segments = []  # all rows are written anew
+                assert session.writer is not None
+                session.writer.segments = []  # all rows are written anew
             if changes or session.renumbered:
                 session.save(anew=True)  # the new goal or engine is part of the run from now on
         except BaseException:
@@ -243,17 +247,17 @@ class Session:
         state = {
             "config": self.config.to_data(),
             "spaces": {
-                "observation": space_to_data(self.worlds.observation.space),
-                "action": space_to_data(self.worlds.action.space),
+                "observation": space_to_data(self.envs.observation.space),
+                "action": space_to_data(self.envs.action.space),
             },
             "playing": playing,
-            "replay": seeding.state_of(self.replay_chance),
-            "smoothing": seeding.state_of(self.smoothing_chance),
+            "replay": seeding.state_of(self.replay_rng),
+            "smoothing": seeding.state_of(self.smoothing_rng),
             "updates": self.learner.updates,
             "remembered": self.learner.memory.written,
             "due": self.due,
             "best": self.best,
-            "judged": self.judged,
+            "judged": self.last_evaluation,
             "pending": self.pending,
             "torn": self._torn,
             "seconds": self._seconds_so_far(),
@@ -264,18 +268,18 @@ class Session:
             "optimizers": optimizer_tensors(self.learner),
             "playing": arrays,
         }
-        score = self.judged[1] if self.judged and self.judged[0] == self.step else None
+        score = self.last_evaluation[1] if self.last_evaluation and self.last_evaluation[0] == self.step else None
         return Snapshot(state, tensors, self.step, self.learner.updates, score, self.threads)
 
     def restore(self, chosen: Checkpoint, state: dict[str, Any], without_memory: bool = False) -> list[str]:
         """Becomes what was captured; random streams last, so that nothing draws from them on the way."""
         size = bytes_of(network_tensors(self.learner))  # no file may be larger than what it is read for
         try:
-            put_networks(self.learner, chosen.tensors("networks", size))
-            put_optimizers(self.learner, chosen.tensors("optimizers", 2 * size))
+            load_networks(self.learner, chosen.tensors("networks", size))
+            load_optimizers(self.learner, chosen.tensors("optimizers", 2 * size))
             lost = self._fill(chosen, state, without_memory)
             seeds = seeding.environment_seeds(
-                self.config.seed, "environments", self.worlds.num_envs, chosen.step
+                self.config.seed, "environments", self.envs.num_envs, chosen.step
             )  # for an episode that cannot be brought back
             playing = chosen.arrays("playing", self.collector.most_bytes)
             notes = [*lost, *self.collector.restore(state["playing"], playing, seeds)]
@@ -284,14 +288,14 @@ class Session:
             self.learner.updates = int(state["updates"])
             self.due, self.seconds = float(state["due"]), float(state["seconds"])
             self.best = None if state["best"] is None else float(state["best"])
-            self.judged = (int(state["judged"][0]), float(state["judged"][1])) if state["judged"] else None
+            self.last_evaluation = (int(state["judged"][0]), float(state["judged"][1])) if state["judged"] else None
             self.means.restore(state["means"])
             self.pending = Pending.of(state.get("pending"))
             self._check_counters(chosen)
             if lost:
                 self.pending = None  # there may be nothing left to learn from
-            seeding.put_state(self.replay_chance, state["replay"])
-            seeding.put_state(self.smoothing_chance, state["smoothing"])
+            seeding.load_state(self.replay_rng, state["replay"])
+            seeding.load_state(self.smoothing_rng, state["smoothing"])
         except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, MemoryError) as problem:
             raise RunError(f"{chosen.path} does not describe a run: {type(problem).__name__}: {problem}.") from problem
         now = self.versions()
@@ -331,15 +335,15 @@ class Session:
 
     def versions(self) -> dict[str, Any]:
         """What the next bytes depend on."""
-        return {**versions(), "engine": described(self.engine)}
+        return {**versions(), "engine": engine_name(self.engine)}
 
     def use_engine(self, engine: str) -> None:
         """Another engine performs from the next update on; nothing else changes."""
         config = replace(self.config, engine=engine)
         self._hand_over(config)
         self.learner.config = self.config = config
-        if self.keeper:
-            self.keeper.versions = self.versions()
+        if self.writer:
+            self.writer.versions = self.versions()
 
     def _hand_over(self, config: Config, threads: int = 0) -> None:
         self.learner, self.engine, self._engine_note, self.threads = hand_over(self.learner, config, threads)
@@ -349,7 +353,7 @@ class Session:
         return self.collector.steps
 
     def advance(self, goal: int) -> Iterator[Event]:
-        """Trains until `goal` steps are reached. With n environments the last tick may go up to n − 1 beyond.
+        """Trains until `goal` steps are reached. With n environments the last step may go up to n − 1 beyond.
 
         Whatever ends it early, the run is saved first.
         """
@@ -389,7 +393,7 @@ class Session:
                 yield from list(self._report(self.pending, goal))  # all is done before any of it is told
             self.pending = None
             yield Stepped(self.step, self.learner.updates)
-        last = self.judged[1] if self.judged else None
+        last = self.last_evaluation[1] if self.last_evaluation else None
         yield Finished(self.step, self.learner.updates, self._seconds_so_far(), self.best, last)
 
     def _seconds_so_far(self) -> float:
@@ -413,13 +417,13 @@ class Session:
                 problem.add_note(f"The run was saved at step {self.step:,}: {saved}")
 
     def _play(self) -> None:
-        """One tick, remembered; what it owes is pending from then on."""
+        """One step, remembered; what it owes is pending from then on."""
         before = self.step
-        played = self.collector.play(self._policy)
+        collected = self.collector.collect(self._policy)
         self._torn = "remembering a step"
-        self._remember(played.transitions)
-        self.pending = Pending(before, played.ended)
-        self._schedule(played)
+        self._remember(collected.transitions)
+        self.pending = Pending(before, collected.episodes)
+        self._schedule(collected)
         self._torn = ""
 
     def _remember(self, rows: Transitions) -> None:
@@ -442,13 +446,13 @@ class Session:
             "rate, the rewards or the observations are too large."
         )
 
-    def _schedule(self, played: Played) -> None:
-        """Counts the updates that are owed after this tick."""
+    def _schedule(self, collected: Collected) -> None:
+        """Counts the updates that are owed after this step."""
         config = self.config
         if config.update_schedule == "step":
             self.due = (self.step - config.update_after) * config.updates_per_step
         elif self.step > config.update_after:
-            self.due += sum(length for _, _, length in played.ended) * config.updates_per_step
+            self.due += sum(length for _, _, length in collected.episodes) * config.updates_per_step
 
     def _learn(self) -> None:
         """As many updates as are owed."""
@@ -457,10 +461,10 @@ class Session:
             self._torn = "an update"
             if self.recorder and self.recorder.due(self.step, self.learner.updates):
                 means = self.recorder.learn(
-                    self.learner, self.step, self.replay_chance, self.smoothing_chance, described(self.engine)
+                    self.learner, self.step, self.replay_rng, self.smoothing_rng, engine_name(self.engine)
                 )
             else:
-                means = self.learner.learn(self.replay_chance, self.smoothing_chance)
+                means = self.learner.learn(self.replay_rng, self.smoothing_rng)
             self.means.add(means, self.learner.updates % config.policy_delay == 0)
             self._torn = ""
 
@@ -480,17 +484,17 @@ class Session:
                 yield Measured(step, self._measure())
             self.pending = pending._replace(reported=True)
         evaluated = None
-        if self._judge and (crossed(config.eval_every, before, step) or step >= goal):
+        if self._eval_envs and (crossed(config.eval_every, before, step) or step >= goal):
             yield (evaluated := self._evaluate())
         self.pending = None
-        best_now = self.judged is not None and self.judged == (step, self.best)
+        best_now = self.last_evaluation is not None and self.last_evaluation == (step, self.best)
         due = crossed(config.checkpoint_every, before, step) or best_now or step >= goal
-        if due and self.keeper:
+        if due and self.writer:
             try:
                 yield Saved(step, str(self.save()))
-                if self.keeper.problem:
-                    yield Noted(step, self.keeper.problem)
-                    self.keeper.problem = None
+                if self.writer.problem:
+                    yield Noted(step, self.writer.problem)
+                    self.writer.problem = None
             except RunError as problem:  # told aloud, and training goes on: the checkpoints before are whole
                 yield SaveFailed(step, str(problem))
         if evaluated and due:
@@ -516,12 +520,14 @@ class Session:
         return metrics
 
     def _evaluate(self) -> Evaluated:
-        assert self._judge is not None
+        assert self._eval_envs is not None
         with self._not_counted(), self._interruptible():
-            evaluation = play_episodes(self._judge, self._policy, self._starts(), self.config.gamma, self.learner.value)
+            evaluation = play_episodes(
+                self._eval_envs, self._policy, self._starts(), self.config.gamma, self.learner.value
+            )
         improved = self.best is None or evaluation.mean > self.best
         self.best = evaluation.mean if improved else self.best
-        self.judged = (self.step, evaluation.mean)
+        self.last_evaluation = (self.step, evaluation.mean)
         self._write(self.step, evaluation_metrics(evaluation))
         return Evaluated(self.step, evaluation, improved)
 
@@ -545,7 +551,7 @@ class Session:
 
     @contextlib.contextmanager
     def _not_counted(self) -> Iterator[None]:
-        """Judging and filming are not training: they do not count as slowness."""
+        """Leaves evaluating and filming out of the steps per second."""
         paused = time.perf_counter()
         yield
         then, step, updates = self._measured
@@ -561,15 +567,15 @@ class Session:
 
     def save(self, anew: bool = False) -> Path | None:
         """A checkpoint of this moment, if there is a folder and it has none yet; `anew` even then."""
-        if self.keeper is None or self.record is None or self.keeper.process != os.getpid():
+        if self.writer is None or self.record is None or self.writer.process != os.getpid():
             return None  # a forked child has a copy of the run, and none of its folder
         record = File(self.record.length, self.record.hash.hexdigest())
-        if not anew and self.keeper.newest is not None and self._saved == self._now():
-            return self.keeper.newest.path
+        if not anew and self.writer.newest is not None and self._saved == self._now():
+            return self.writer.newest.path
         snapshot = self.capture()
         if not all(tensor.isfinite().all() for tensor in snapshot.tensors["networks"].values()):
             raise self._diverged()  # what was saved before is better than this
-        published = self.keeper.publish(snapshot, self.learner.memory, record)
+        published = self.writer.publish(snapshot, self.learner.memory, record)
         self._saved = self._now()
         return published.path
 
@@ -578,26 +584,26 @@ class Session:
             self.record.write(step, metrics)
 
     def _summary(self) -> dict[str, Any]:
-        worlds, config = self.worlds, self.config
+        envs, config = self.envs, self.config
         return {
             "env": env_name(config.env),
-            "observation": str(worlds.observation.space),
-            "observation_size": worlds.observation.size,
-            "sees": describe_layout(worlds.observation.layout),
-            "action_size": worlds.action.size,
-            "action_bounds": describe_bounds(*worlds.action.bounds),
-            "num_envs": worlds.num_envs,
+            "observation": str(envs.observation.space),
+            "observation_size": envs.observation.size,
+            "sees": describe_layout(envs.observation.layout),
+            "action_size": envs.action.size,
+            "action_bounds": describe_bounds(*envs.action.bounds),
+            "num_envs": envs.num_envs,
             "workers": config.workers,
             "bytes_per_transition": self.bytes_each,
             "memory_bytes": self.bytes,
             "memory": f"{human(self.bytes)} for {counted(min(config.buffer_size, config.steps), 'transition')}",
-            "engine": described(self.engine),
+            "engine": engine_name(self.engine),
             "device": config.device,
             "threads": self.threads,
         }
 
     def _notes(self, goal: int) -> tuple[str, ...]:
-        notes = [*oddities(self.worlds.observation, self.worlds.action), *filter(None, [self._engine_note])]
+        notes = [*oddities(self.envs.observation, self.envs.action), *filter(None, [self._engine_note])]
         if self.config.threads > self.threads:
             notes.append(f"threads is {self.config.threads}, and here are {self.threads} cores: so many are used.")
         for name, what in (("warmup_steps", "play at random throughout"), ("update_after", "learn nothing")):
@@ -617,13 +623,13 @@ class Session:
             self.recorder.close()
         if self.folder:
             self.folder.release()
-        self.record = self.folder = self.keeper = self.recorder = self.film = None
+        self.record = self.folder = self.writer = self.recorder = self.film = None
 
     def close(self) -> None:
         self.leave()  # first: what is kept is whole and free, whatever an environment does when it is closed
-        self.worlds.close()
-        if self._judge:
-            self._judge.close()
+        self.envs.close()
+        if self._eval_envs:
+            self._eval_envs.close()
 
 
 def told_change(name: str, then: Any, now: Any) -> str:

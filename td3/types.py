@@ -1,14 +1,12 @@
 """The named values that travel between the rooms: nothing here acts."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from td3.config import Config
 
 Float32s = NDArray[np.float32]
 Bools = NDArray[np.bool_]
@@ -72,7 +70,7 @@ class Layout(NamedTuple):
         return np.concatenate([images, np.ascontiguousarray(vectors).view(np.uint8)], axis=1)
 
 
-class Tick(NamedTuple):
+class StepResult(NamedTuple):
     """What one action in each of n environments led to, every row already checked.
 
     `next_observation` is where the action led, also at an episode's end; `observation` is what the
@@ -132,12 +130,21 @@ class Batch(NamedTuple):
     discount: "Tensor"  # (B,)
 
 
-class Drawn(NamedTuple):
-    """All the chance in one update."""
+class Sample(NamedTuple):
+    """Everything random in one update."""
 
-    places: NDArray[np.int64]  # (B,) of transitions in the memory
+    indices: NDArray[np.int64]  # (B,) of transitions in the memory
     noise: "Tensor"  # (B, action_size), standard normal
     shifts: NDArray[np.int64] | None = None  # (2, B, 2) pixels down and right, for s and s', if images are shifted
+
+
+class Targets(NamedTuple):
+    """What the critics learn towards, and how it came about."""
+
+    next_action: "Tensor"  # (B, action_size) with smoothing
+    next_q1: "Tensor"  # (B,)
+    next_q2: "Tensor"  # (B,)
+    target: "Tensor"  # (B,)
 
 
 class Update(NamedTuple):
@@ -151,40 +158,29 @@ class Update(NamedTuple):
     q2: "Tensor"  # (B,)
     critic_loss: "Tensor"  # ()
     actor_loss: "Tensor | None"  # ()
-    told: "Tensor | None" = None  # the means as an engine that adds up in its own way has told them
+
+    @property
+    def delayed(self) -> bool:
+        """Whether this update moved the actor and the targets, too."""
+        return self.actor_loss is not None
 
     def means(self) -> "Tensor":
-        """Float64 (5,), in the order of MEANS; the actor's loss is NaN where it waited."""
-        if self.told is not None:
-            return self.told
+        """Returns what a record keeps, float64 (5,), in the order of `metrics.MEANS`; NaN where the actor waited."""
         import torch
 
         waited = torch.full((), torch.nan, device=self.target.device)
-        told = (self.critic_loss, waited if self.actor_loss is None else self.actor_loss, self.q1, self.q2, self.target)
-        return torch.stack([one.mean(dtype=torch.float64) for one in told])
-
-
-# What a record has at most, by name; lists and the number of an environment are no curves.
-METRICS = (
-    "eval/discounted_return",
-    "eval/mean_return",
-    "eval/predicted_q",
-    "eval/std_return",
-    "rollout/ep_length",
-    "rollout/ep_return",
-    "time/steps_per_second",
-    "time/updates_per_second",
-    "train/actor_loss",
-    "train/critic_loss",
-    "train/q1_mean",
-    "train/q2_mean",
-    "train/target_mean",
-)
-MEANS = ("critic_loss", "actor_loss", "q1_mean", "q2_mean", "target_mean")  # what a record keeps of an update
+        parts = (
+            self.critic_loss,
+            waited if self.actor_loss is None else self.actor_loss,
+            self.q1,
+            self.q2,
+            self.target,
+        )
+        return torch.stack([part.mean(dtype=torch.float64) for part in parts])
 
 
 class Evaluation(NamedTuple):
-    """Noise-free episodes in a world of their own."""
+    """The returns and lengths of episodes that were played without noise."""
 
     returns: tuple[float, ...]
     lengths: tuple[int, ...]
@@ -203,74 +199,23 @@ class Evaluation(NamedTuple):
     def std(self) -> float:
         return float(np.std(self.returns))
 
-
-# ---- events of a run, in the order a `for` loop over `td3.train` meets them ----
-
-
-class Started(NamedTuple):
-    step: int
-    config: "Config"
-    summary: dict[str, Any]  # what was found: spaces, bytes, engine, threads
-    notes: tuple[str, ...]  # what is odd, one sentence each
-
-
-class Stepped(NamedTuple):
-    """One tick is remembered and its updates are done: a quiet point, where leaving the loop is safe."""
-
-    step: int
-    updates: int
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """What a record keeps of it, by the names in `td3.metrics`."""
+        metrics: dict[str, Any] = {
+            "eval/mean_return": self.mean,
+            "eval/std_return": self.std,
+            "eval/returns": self.returns,
+            "eval/lengths": self.lengths,
+        }
+        if self.predicted:  # of the same episodes: what the critic predicted, and what came of it
+            metrics["eval/predicted_q"] = float(np.mean(self.predicted))
+            metrics["eval/discounted_return"] = float(np.mean(self.discounted))
+        return metrics
 
 
-class EpisodeEnded(NamedTuple):
-    step: int
-    env: int
-    episode_return: float
-    length: int
+class Observer(Protocol):
+    """Sees an update before and after it, and changes nothing."""
 
-
-class Measured(NamedTuple):
-    step: int
-    metrics: dict[str, float]
-
-
-class Evaluated(NamedTuple):
-    step: int
-    evaluation: Evaluation
-    best: bool  # better than every evaluation before
-
-
-class Saved(NamedTuple):
-    step: int
-    path: str
-
-
-class SaveFailed(NamedTuple):
-    """A save that did not work. Training goes on and what was saved before is whole."""
-
-    step: int
-    reason: str
-
-
-class Noted(NamedTuple):
-    """Something that the user may want to know, and that costs the run nothing."""
-
-    step: int
-    note: str
-
-
-class Resumed(NamedTuple):
-    """A run goes on from a checkpoint; the notes tell what could not be brought back to the bit."""
-
-    step: int
-    notes: tuple[str, ...]
-
-
-class Finished(NamedTuple):
-    step: int
-    updates: int
-    seconds: float
-    best: float | None
-    last: float | None
-
-
-Event = Started | Resumed | Stepped | EpisodeEnded | Measured | Evaluated | Saved | SaveFailed | Noted | Finished
+    def before(self, learner: Any, sample: Sample, batch: Batch) -> None: ...
+    def after(self, learner: Any, update: Update) -> None: ...

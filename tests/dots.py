@@ -1,4 +1,4 @@
-"""A small world of images for tests: a dot that wanders, seen, drawn or told in numbers."""
+"""A small environment with images for tests: a dot that wanders, observed, rendered or given in numbers."""
 
 from functools import partial
 
@@ -21,12 +21,12 @@ def images(*shape):
 
 
 def some(*shape, seed=0):
-    """Bytes by chance, the same ones each time."""
+    """Random bytes, the same ones each time."""
     return np.random.default_rng(seed).integers(0, 256, shape, np.uint8)
 
 
 class Dot(gymnasium.Env):
-    """A dot that wanders by its own chance and by the action, shown as an image, as numbers, as both, or drawn."""
+    """A dot that wanders at random and by the action, shown as an image, as numbers, as both, or drawn."""
 
     action_space = Box(-2, 3, (1,), np.float32)
     metadata = {"render_modes": ["rgb_array"]}

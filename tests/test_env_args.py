@@ -11,12 +11,12 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import pytest
+from example_envs import Counting, Spaces
 from gymnasium.envs.classic_control import PendulumEnv
-from worlds_for_tests import Counting, Spaces
 
 import td3
 from td3.config import Config, env_name, has_no_name
-from td3.environments import make_worlds
+from td3.environments import make_envs
 from td3.errors import ConfigError
 from td3.views.cli import main
 
@@ -138,7 +138,7 @@ def test_what_has_no_name_says_so_when_it_is_to_be_opened_again(what, tmp_path, 
             break
     del event
     name = on_disk(run)["env"]
-    assert has_no_name(name) and name.startswith("test_env_args:" if "Spaces" not in name else "worlds_for_tests:")
+    assert has_no_name(name) and name.startswith("test_env_args:" if "Spaces" not in name else "example_envs:")
     agent = td3.load(run)
     assert agent.act(np.zeros(2, np.float32)).shape == (1,)
     for trust in (False, True):
@@ -159,9 +159,9 @@ def test_what_has_no_name_says_so_when_it_is_to_be_opened_again(what, tmp_path, 
 
 def test_a_partial_of_an_older_run_is_known_to_have_no_name():
     with pytest.raises(ConfigError, match="no other program"):
-        make_worlds("functools:partial")
+        make_envs("functools:partial")
     with pytest.raises(ConfigError, match="no other program"):
-        make_worlds("__main__:OfAnotherScript")
+        make_envs("__main__:OfAnotherScript")
 
 
 # ---- runs ----
@@ -186,7 +186,7 @@ def test_a_run_is_resumed_and_evaluated_with_its_arguments(tmp_path):
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_arguments_reach_every_environment_wherever_it_lives(workers):
-    made = make_worlds(Sized, 2, workers, env_args={"size": 3, "value": 0.125})
+    made = make_envs(Sized, 2, workers, env_args={"size": 3, "value": 0.125})
     assert made.reset([1, 2]).tolist() == [[0.125] * 3] * 2
     made.close()
 
@@ -304,7 +304,7 @@ def test_only_processes_that_are_forked_while_an_environment_is_made_have_plain_
 
     before = signal.signal(signal.SIGTERM, lambda *_: None)
     try:
-        make_worlds(fork).close()
+        make_envs(fork).close()
         fork()
     finally:
         signal.signal(signal.SIGTERM, before)

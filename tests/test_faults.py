@@ -12,9 +12,9 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 import td3
-from td3.environments import faults, make_worlds, worlds
+from td3.environments import envs, faults, make_envs
 from td3.errors import ConfigError, EnvironmentFailure, Interrupted, SpaceError
-from td3.keeping import verify
+from td3.storage import verify
 
 SMALL = {"hidden": (8,), "batch_size": 8, "warmup_steps": 20, "threads": 1, "film": False, "eval_every": 0}
 
@@ -45,7 +45,7 @@ def second_faulty(place, fault):
 @pytest.mark.parametrize(("place", "fault"), FAULTS)
 def test_a_fault_in_this_process_is_told_with_environment_step_and_field(place, fault):
     with pytest.raises(EnvironmentFailure) as caught:
-        play(make_worlds(second_faulty(place, fault), 2))
+        play(make_envs(second_faulty(place, fault), 2))
     words = one_sentence(caught.value, "second_faulty")
     assert re.match(r"Environment 1 \(.*\), step 4(, reset)?: ", words)
     assert place.split()[0] in words.split(", step 4")[1]  # the field, or the call
@@ -63,7 +63,7 @@ def test_a_fault_in_a_vector_environment_is_told_with_environment_and_step(place
     mode = AutoresetMode.SAME_STEP  # so that a reset comes with the step before it
     make = partial(SyncVectorEnv, [partial(Faulty, place, fault)] * 2, autoreset_mode=mode)
     with pytest.raises(EnvironmentFailure) as caught:
-        play(make_worlds(make))
+        play(make_envs(make))
     words = one_sentence(caught.value, "SyncVectorEnv")
     assert re.match(r"Environment 0(, 1)? \(.*\), step 4: ", words)
 
@@ -80,7 +80,7 @@ def test_a_fault_in_a_vector_environment_is_told_with_environment_and_step(place
 )
 def test_a_fault_in_a_worker_is_told_as_in_this_process(place, fault):
     with pytest.raises(EnvironmentFailure) as caught:
-        play(make_worlds(partial(Faulty, place, fault), 1, workers=1))
+        play(make_envs(partial(Faulty, place, fault), 1, workers=1))
     words = one_sentence(caught.value)
     assert re.match(r"Environment 0 \(.*\), step 4(, reset)?: ", words) and place in words
 
@@ -91,7 +91,7 @@ def test_a_worker_whose_environment_interrupts_itself_fails_in_one_sentence():
             raise KeyboardInterrupt
 
     with pytest.raises(EnvironmentFailure) as caught:
-        play(make_worlds(partial(Impatient, "step", ""), 1, workers=1))
+        play(make_envs(partial(Impatient, "step", ""), 1, workers=1))
     assert "KeyboardInterrupt" in one_sentence(caught.value, "Impatient")
 
 
@@ -100,7 +100,7 @@ def test_a_worker_whose_environment_interrupts_itself_fails_in_one_sentence():
 def test_a_property_that_raises_is_refused_by_its_name(name, fault):
     make = partial(with_property(name, fault), "nowhere", "")
     with pytest.raises(ConfigError) as caught:
-        make_worlds(make)
+        make_envs(make)
     assert f"its {name} raised" in one_sentence(caught.value)
 
 
@@ -110,7 +110,7 @@ def test_an_environment_that_cannot_be_made_is_refused(fault):
         raise RAISED[fault]()
 
     with pytest.raises(ConfigError) as caught:
-        make_worlds(make)
+        make_envs(make)
     assert "cannot be made: " in one_sentence(caught.value, "make")
 
 
@@ -126,7 +126,7 @@ class Spaced(Faulty):
 )
 def test_what_is_no_space_is_refused_by_its_name(name, space):
     with pytest.raises((ConfigError, SpaceError)) as caught:
-        make_worlds(partial(Spaced, name, space))
+        make_envs(partial(Spaced, name, space))
     assert name in one_sentence(caught.value, "Spaced")
 
 
@@ -149,14 +149,14 @@ class Vectorlike(VectorEnv):
 def test_a_vector_of_no_environments_is_refused(num_envs):
     make = type("Vectorlike", (Vectorlike,), {"num_envs": num_envs})
     with pytest.raises((ConfigError, SpaceError), match="num_envs"):
-        make_worlds(make)
+        make_envs(make)
 
 
 @pytest.mark.parametrize("metadata", [None, [], "quick", {"autoreset_mode": []}])
 def test_a_vector_with_odd_metadata_is_refused(metadata):
     make = type("Vectorlike", (Vectorlike,), {"metadata": metadata})
     with pytest.raises(SpaceError) as caught:
-        make_worlds(make)
+        make_envs(make)
     assert "autoreset_mode" in one_sentence(caught.value, "Vectorlike")
 
 
@@ -164,7 +164,7 @@ def test_a_vector_with_odd_metadata_is_refused(metadata):
 def test_a_vector_whose_info_is_needed_and_is_no_dict_is_told(info):
     make = type("Vectorlike", (Vectorlike,), {"info": info})
     with pytest.raises(EnvironmentFailure) as caught:
-        play(make_worlds(make))
+        play(make_envs(make))
     assert "info must be a dict" in one_sentence(caught.value, "Vectorlike")
 
 
@@ -199,7 +199,7 @@ class Odder(Faulty):
 
 
 def test_what_is_odd_but_not_needed_is_let_be():
-    made = make_worlds(Odder, 2)
+    made = make_envs(Odder, 2)
     made.reset([1, 2])
     assert made.step(np.zeros((2, 1), np.float32)).reward.tolist() == [2.5, 2.5]
     assert [one.random for one in made.capture()] == [None, None]
@@ -215,7 +215,7 @@ def test_the_users_own_interruption_stays_one(stop, call):
     def stopped(self, *_, **__):
         raise stop()
 
-    made = make_worlds(partial(Interrupting, "nowhere", ""))
+    made = make_envs(partial(Interrupting, "nowhere", ""))
     made.reset([0])
     setattr(Interrupting, call, stopped)
     with pytest.raises((KeyboardInterrupt, Interrupted)):
@@ -235,14 +235,14 @@ def test_a_farewell_that_fails_is_no_failure(fault):
             closed.append(self)
             raise RAISED[fault]()
 
-    made = make_worlds(partial(Parting, "nowhere", ""), 2)
+    made = make_envs(partial(Parting, "nowhere", ""), 2)
     made.close()
     assert len(closed) == 2
 
 
 @pytest.mark.parametrize("vector", [False, True])
 def test_a_farewell_that_hangs_is_cut_short(vector, monkeypatch):
-    monkeypatch.setattr(worlds, "CLOSING", 0.0)
+    monkeypatch.setattr(envs, "CLOSING", 0.0)
     monkeypatch.setattr(faults.close_quietly, "__defaults__", (1.0,))
     cut = []
 
@@ -255,7 +255,7 @@ def test_a_farewell_that_hangs_is_cut_short(vector, monkeypatch):
                 raise
 
     make = partial(Clinging, "nowhere", "")
-    made = make_worlds(partial(SyncVectorEnv, [make]) if vector else make)
+    made = make_envs(partial(SyncVectorEnv, [make]) if vector else make)
     made.reset([0])
     made.close()
     assert cut == [faults.TooLong]
@@ -324,11 +324,11 @@ def test_the_failing_step_is_counted_from_the_beginning_of_the_run_across_a_resu
 def test_a_checkpoint_that_counts_no_steps_per_environment_is_understood(tmp_path):
     from td3.collection import Collector
 
-    made = make_worlds(partial(Faulty, "step", "an error", 12), 2)
-    playing = Collector(made, [1, 2], np.random.default_rng(0), 100, 0.0)
+    made = make_envs(partial(Faulty, "step", "an error", 12), 2)
+    collector = Collector(made, [1, 2], np.random.default_rng(0), 100, 0.0)
     for _ in range(5):
-        playing.play(lambda _: None)
-    data, arrays = playing.capture()
+        collector.collect(lambda _: None)
+    data, arrays = collector.capture()
     assert data["env_steps"] == [5, 5]
     del data["env_steps"]
     again = Collector(made, [1, 2], np.random.default_rng(0), 100, 0.0)

@@ -24,7 +24,7 @@ def test_step_01_the_memory_is_a_ring_that_forgets_the_oldest_first():
     memory.add(rows(0, 5))
     memory.add(rows(5, 5))
     assert len(memory) == 8
-    held = memory.gather(np.arange(8))
+    held = memory.batch(np.arange(8))
     assert held.observation[:, 0].tolist() == [8, 9, 2, 3, 4, 5, 6, 7]
     assert held.reward.tolist() == [80, 90, 20, 30, 40, 50, 60, 70]
     assert held.next_observation[:, 0].tolist() == [8.5, 9.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5]
@@ -62,8 +62,8 @@ def test_step_04_a_batch_is_drawn_uniformly_with_replacement_from_what_was_writt
     for column in list(learner.memory.columns.values())[:4]:
         column[:] = np.nan  # a slot that was never written must never be seen
     learner.memory.add(rows(0, 5))
-    places, noise, _ = learner.draw(np.random.default_rng(1), np.random.default_rng(2))
-    drawn = learner.memory.gather(places)
+    indices, noise, _ = learner.sample(np.random.default_rng(1), np.random.default_rng(2))
+    drawn = learner.memory.batch(indices)
     seen, counts = np.unique(drawn.observation.numpy(), return_counts=True)
     assert seen.tolist() == [0, 1, 2, 3, 4]
     assert counts / 30_000 == close(np.full(5, 0.2), abs=0.01)
@@ -71,8 +71,8 @@ def test_step_04_a_batch_is_drawn_uniformly_with_replacement_from_what_was_writt
     assert torch.equal(drawn.next_observation, drawn.observation + 0.5)
     assert noise.shape == drawn.action.shape
     assert (noise.mean().item(), noise.std().item()) == close((0, 1), abs=0.02)
-    again, *_ = learner.draw(np.random.default_rng(1), np.random.default_rng(2))
-    assert again.tolist() == places.tolist()
+    again, *_ = learner.sample(np.random.default_rng(1), np.random.default_rng(2))
+    assert again.tolist() == indices.tolist()
 
 
 def test_step_05_the_actor_target_plays_the_next_action():
@@ -93,7 +93,7 @@ def test_step_06_every_row_gets_its_own_clipped_noise_and_stays_in_bounds():
     assert done.next_action.numpy() == close(np.array(expected), abs=1e-6)
 
 
-def test_step_07_both_critic_targets_judge_the_same_next_action():
+def test_step_07_both_critic_targets_evaluate_the_same_next_action():
     done = tiny().update(batch(s2=(1.0,)), torch.tensor([[0.5]]))
     action = np.tanh(0.75) + 0.1
     assert done.next_q1.item() == close(3 * (1 + action + 2))
@@ -115,7 +115,7 @@ def test_step_09_the_target_is_reward_plus_discounted_future_unless_terminated()
     assert done.target.shape == (2,)
 
 
-def test_step_10_both_critics_judge_the_remembered_action():
+def test_step_10_both_critics_evaluate_the_stored_action():
     done = tiny().update(batch(s=(1.0, 0.0), a=(-0.5, 0.25)), no_noise(2))
     assert done.q1.tolist() == close([2.5, 2.25])
     assert done.q2.tolist() == close([2.0, 1.5])

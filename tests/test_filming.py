@@ -22,10 +22,10 @@ from test_training import bytes_of
 import td3
 from td3 import filming, training
 from td3.config import Config
-from td3.environments import View, maker_to_draw
+from td3.environments import Wrappers, maker_to_render
 from td3.film_worker import NO_FILM, Job, apart, filmed, picture, write
 from td3.filming import Film
-from td3.keeping import verify
+from td3.storage import verify
 from td3.training import Session
 
 Image = pytest.importorskip("PIL.Image")
@@ -94,11 +94,11 @@ def test_the_film_is_the_first_evaluated_episode_without_noise_drawn_by_another_
     assert [size for size, _, _ in found] == [(240, 150)] * 10
     assert [grey for _, grey, _ in found] == pytest.approx([20 * count for count in range(10)], abs=6)
     assert [duration for _, _, duration in found] == [40] * 10
-    player, judge = Painted.made  # none that draws was made here
-    assert player.render_mode is judge.render_mode is None and player.drawn == judge.drawn == 0
+    player, evaluated = Painted.made  # none that draws was made here
+    assert player.render_mode is evaluated.render_mode is None and player.drawn == evaluated.drawn == 0
     rows = [line.split() for line in log.read_text().splitlines()]
     assert len({row[0] for row in rows}) == 1 and not alive(int(rows[0][0]))
-    assert [float(action) for action in rows[-1][1:]] == judge.actions[:9]  # so many when the last frame was drawn
+    assert [float(action) for action in rows[-1][1:]] == evaluated.actions[:9]  # so many when the last frame was drawn
     assert sorted(one.name for one in (tmp_path / "run").iterdir() if "film" in one.name) == ["film.webp"]
     assert not list(verify(tmp_path / "run").values())[-1]
 
@@ -113,8 +113,8 @@ def test_of_a_long_episode_every_so_manyth_step_is_drawn_and_the_film_never_craw
     assert [apart(length) for length in (1, 200, 201, 1_000, 1_001)] == [1, 1, 2, 5, 6]
 
 
-def film_of(path, clock=None, env=Painted, judges=None, **settings):
-    return Film(path, env, [Painted()] if judges is None else judges, clock or Clock(), **settings)
+def film_of(path, clock=None, env=Painted, eval_envs=None, **settings):
+    return Film(path, env, [Painted()] if eval_envs is None else eval_envs, clock or Clock(), **settings)
 
 
 def still(rows):
@@ -126,7 +126,7 @@ def policy():
 
 
 def job(path, env=Painted, length=10):
-    return Job(path, "Painted", maker_to_draw(env, 240), View(), still, 1, length)
+    return Job(path, "Painted", maker_to_render(env, 240), Wrappers(), still, 1, length)
 
 
 def test_drawing_stops_after_three_seconds_and_what_there_is_is_kept(tmp_path, monkeypatch):
@@ -227,7 +227,7 @@ def test_what_cannot_be_asked_to_draw_itself_is_not_filmed(env, tmp_path):
 def test_what_draws_arrays_without_being_asked_is_filmed(tmp_path):
     assert list(td3.train(config(env=lambda: Painted("rgb_array")), tmp_path / "run"))[-1].step == 100
     assert len(frames((tmp_path / "run" / "film.webp").read_bytes())) == 10
-    assert sorted(one.drawn for one in Painted.made) == [0, 0, 10]  # neither where it trains nor where it is judged
+    assert sorted(one.drawn for one in Painted.made) == [0, 0, 10]  # neither where it trains nor where it is evaluated
 
 
 def test_an_environment_that_cannot_be_sent_is_not_filmed_and_nobody_is_told(tmp_path):
@@ -486,7 +486,7 @@ def test_an_agent_that_learns_from_what_is_drawn_is_filmed_at_the_pace_of_its_wo
     found = frames((tmp_path / "run" / "film.webp").read_bytes())
     assert [size for size, _, _ in found] == [(240, 150)] * 5
     assert [grey for _, grey, _ in found] == pytest.approx([0, 40, 80, 120, 160], abs=6)
-    assert [duration for _, _, duration in found] == [40] * 5  # two steps of the world from frame to frame
+    assert [duration for _, _, duration in found] == [40] * 5  # two steps of the environment from frame to frame
 
 
 @pytest.mark.usefixtures("in_process")
@@ -516,5 +516,5 @@ def test_a_world_that_is_an_image_already_is_filmed_as_it_draws_itself(tmp_path)
     assert [size for size, _, _ in found] == [(240, 150)] * 10
     assert [grey for _, grey, _ in found] == pytest.approx([20 * count for count in range(10)], abs=6)
     (artist,) = drawing()
-    _, judge = (one for one in Painted.made if one.render_mode is None)
-    assert artist.actions == judge.actions[:10]
+    _, evaluated = (one for one in Painted.made if one.render_mode is None)
+    assert artist.actions == evaluated.actions[:10]

@@ -1,7 +1,7 @@
 """What is drawn from the memory, against a log in plain lists: every stack, every look ahead, nothing else.
 
 Each frame tells which environment showed it, in which episode and at which step, and no two are alike: a row that
-mixes two episodes, reaches over the write head or leaves something out cannot look right by chance.
+mixes two episodes, reaches over the write head or leaves something out cannot look right by rng.
 """
 
 import sys
@@ -17,7 +17,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from td3.collection import Collector
 from td3.config import Config
-from td3.environments import View, make_worlds
+from td3.environments import Wrappers, make_envs
 from td3.errors import ConfigError
 from td3.replay import FrameMemory, Memory, bytes_per_transition, make_memory
 from td3.replay.links import NONE, Links
@@ -113,14 +113,14 @@ class Log:
 
     def __init__(self, kind, ends, num_envs, stack, n_step, resting=False):
         self.kind, self.ends, self.stack, self.n_step = kind, ends, stack, n_step
-        self.resting = resting  # whether a tick is lost after each episode, only to reset
+        self.resting = resting  # whether a step is lost after each episode, only to reset
         self.written = []  # (environment, episode, step) of every moment, or of every transition of vectors
         self.number = {}  # the place of each in that list
         self.done = {}  # what led there: action, reward, whether it terminated
-        # The number, episode and step of each environment; the step is −1 in a tick that is lost.
+        # The number, episode and step of each environment; the step is −1 in a step that is lost.
         self.at = [(env, 0, 0) for env in range(num_envs)]
 
-    def tick(self, actions):
+    def step(self, actions):
         """One action in each environment; tells (environment, episode, step) of where each led."""
         led_to = []
         for place, action in enumerate(actions):
@@ -168,17 +168,17 @@ class Log:
         return s, action, total, s2, reached[1], worth
 
 
-def check(memory, log, chance):
+def check(memory, log, rng):
     """Every place that can be drawn is a transition of the log, all of those are there, and each is told rightly."""
     expected = log.drawable(memory.capacity)
     assert len(memory) == len(expected) > 0 and memory.written == len(log.written)
     if isinstance(memory, FrameMemory):
         held = np.arange(min(memory.written, memory.capacity))
         assert np.flatnonzero(memory._whole(held)).tolist() == sorted(expected)
-    assert set(memory.draw(chance, 64).tolist()) <= set(expected)
-    places = chance.permutation(sorted(expected))
-    batch = [column.numpy() for column in memory.gather(places)]
-    wanted = [log.expected(*expected[place]) for place in places.tolist()]
+    assert set(memory.sample(rng, 64).tolist()) <= set(expected)
+    indices = rng.permutation(sorted(expected))
+    batch = [column.numpy() for column in memory.batch(indices)]
+    wanted = [log.expected(*expected[place]) for place in indices.tolist()]
     s, a, r, s2, terminated, discount = (np.array(column) for column in zip(*wanted, strict=True))
     assert (batch[0] == s).all() and (batch[1] == a).all() and (batch[3] == s2).all()
     assert (batch[2] == r.astype(np.float32)).all() and (batch[4] == terminated).all()
@@ -195,26 +195,26 @@ def poisoned(memory):
 class Play:
     """The real door, collector and memory, and the log beside them."""
 
-    def __init__(self, worlds, log, capacity):
-        self.worlds, self.log, self.chance = worlds, log, np.random.default_rng(5)
-        self.memory = poisoned(make_memory(capacity, worlds.observation.layout, 2, log.n_step, GAMMA))
-        self.collector = Collector(worlds, list(range(worlds.num_envs)), np.random.default_rng(0), 0, 0.0)
-        self.broken_off = False  # whether the next tick is the first of new episodes
+    def __init__(self, envs, log, capacity):
+        self.envs, self.log, self.rng = envs, log, np.random.default_rng(5)
+        self.memory = poisoned(make_memory(capacity, envs.observation.layout, 2, log.n_step, GAMMA))
+        self.collector = Collector(envs, list(range(envs.num_envs)), np.random.default_rng(0), 0, 0.0)
+        self.broken_off = False  # whether the next step is the first of new episodes
 
-    def tick(self, checked=True):
-        actions = self.chance.uniform(-1, 1, (self.worlds.num_envs, 2)).astype(np.float32)
-        rows = self.collector.play(lambda observation: actions).transitions
+    def step(self, checked=True):
+        actions = self.rng.uniform(-1, 1, (self.envs.num_envs, 2)).astype(np.float32)
+        rows = self.collector.collect(lambda observation: actions).transitions
         if self.broken_off:
-            self.log.at = [(*env.unwrapped.began, 0) for env in self.worlds.envs]
+            self.log.at = [(*env.unwrapped.began, 0) for env in self.envs.envs]
             self.broken_off = False
-        led_to = self.log.tick(actions)
+        led_to = self.log.step(actions)
         assert len(led_to) == len(rows.reward)
         for (env, episode, step), before, after in zip(led_to, rows.observation, rows.next_observation, strict=True):
             assert (before == self.log.shown(env, episode, step - 1)).all()  # the policy saw what the memory will tell
             assert (after == self.log.shown(env, episode, step)).all()
         self.memory.add(rows)
         if checked:
-            check(self.memory, self.log, self.chance)
+            check(self.memory, self.log, self.rng)
         return rows
 
 
@@ -225,9 +225,9 @@ def smallest(num_envs, stack):
 
 def playing(kind, ends, num_envs, n_step, capacity, stack=3, workers=0):
     stack = 1 if kind == "vector" else stack
-    view = View(frame_stack=stack)
-    worlds = make_worlds(partial(Telling, kind, ends), num_envs, workers, view=view)
-    return Play(worlds, Log(kind, ends, num_envs, stack, n_step), capacity or smallest(num_envs, stack))
+    wrappers = Wrappers(frame_stack=stack)
+    envs = make_envs(partial(Telling, kind, ends), num_envs, workers, wrappers=wrappers)
+    return Play(envs, Log(kind, ends, num_envs, stack, n_step), capacity or smallest(num_envs, stack))
 
 
 @pytest.mark.parametrize("capacity", [0, 61, 1_000], ids=["smallest ring", "a ring of 61", "no wrap"])
@@ -239,7 +239,7 @@ def test_whatever_can_be_drawn_is_what_really_happened(kind, num_envs, n_step, e
     play = playing(kind, ends, num_envs, n_step, capacity)
     assert isinstance(play.memory, Memory if kind == "vector" else FrameMemory)
     for _ in range(240 // num_envs if capacity < 1_000 else 100 // num_envs):
-        play.tick()
+        play.step()
     wraps = play.memory.written // play.memory.capacity
     assert wraps == 0 if capacity == 1_000 else wraps >= 3
 
@@ -249,7 +249,7 @@ def test_whatever_can_be_drawn_is_what_really_happened(kind, num_envs, n_step, e
 def test_stacks_and_looks_ahead_of_any_depth_end_with_the_episode(stack, n_step):
     play = playing("dict", "in turn", 2, n_step, 47, stack)
     for _ in range(80):
-        play.tick()  # compares every place with the log
+        play.step()  # compares every place with the log
     assert play.memory.written > 3 * 47
 
 
@@ -258,11 +258,11 @@ def test_stacks_and_looks_ahead_of_any_depth_end_with_the_episode(stack, n_step)
 @pytest.mark.parametrize("n_step", [1, 3])
 def test_ready_made_vectors_of_images_are_remembered_alike_in_each_autoreset_mode(mode, kind, n_step):
     make = partial(Telling, kind, "in turn")
-    worlds = make_worlds(lambda: SyncVectorEnv([make] * 3, autoreset_mode=mode))
+    envs = make_envs(lambda: SyncVectorEnv([make] * 3, autoreset_mode=mode))
     resting = mode is AutoresetMode.NEXT_STEP
-    play = Play(worlds, Log(kind, "in turn", 3, 1, n_step, resting), 41)
-    counts = [len(play.tick().reward) for _ in range(80)]
-    worlds.close()
+    play = Play(envs, Log(kind, "in turn", 3, 1, n_step, resting), 41)
+    counts = [len(play.step().reward) for _ in range(80)]
+    envs.close()
     assert (min(counts) < 3) == resting and play.memory.written > 3 * 41
 
 
@@ -270,9 +270,9 @@ def test_images_from_worker_processes_are_remembered_alike():
     play = playing("dict", "in turn", 4, 3, 67, workers=2)
     try:
         for _ in range(60):
-            play.tick()
+            play.step()
     finally:
-        play.worlds.close()
+        play.envs.close()
     assert play.memory.written > 3 * 67
 
 
@@ -281,9 +281,9 @@ def test_a_row_that_looks_ahead_grows_with_what_is_remembered(kind):
     play = playing(kind, "truncated", 1, 3, 1_000)
     told = {}
     for _ in range(19):
-        play.tick()
+        play.step()
         for place, who in play.log.drawable(1_000).items():
-            discount = play.memory.gather(np.array([place])).discount.item()
+            discount = play.memory.batch(np.array([place])).discount.item()
             told.setdefault(who, []).append(round(np.log(discount) / np.log(GAMMA)))
     assert told[0, 4, 1] == [1, 2, 3, 3, 3, 3, 3, 3]  # of an episode of eight: first to newest, then all three
     assert told[0, 4, 7] == [1, 2] and told[0, 4, 8] == [1] and told[0, 0, 1] == [1] * 19
@@ -292,20 +292,20 @@ def test_a_row_that_looks_ahead_grows_with_what_is_remembered(kind):
 def test_draws_are_uniform_over_what_can_be_drawn():
     play = playing("image", "in turn", 4, 1, 61)
     for _ in range(70):
-        play.tick(checked=False)
-    places = sorted(play.log.drawable(61))
-    drawn = play.memory.draw(np.random.default_rng(1), 1_000 * len(places))
+        play.step(checked=False)
+    indices = sorted(play.log.drawable(61))
+    drawn = play.memory.sample(np.random.default_rng(1), 1_000 * len(indices))
     found, counts = np.unique(drawn, return_counts=True)
-    assert found.tolist() == places and 20 < len(places) < 61  # there were others to avoid
-    freedom = len(places) - 1
+    assert found.tolist() == indices and 20 < len(indices) < 61  # there were others to avoid
+    freedom = len(indices) - 1
     assert abs(((counts - 1_000) ** 2 / 1_000).sum() - freedom) < 4 * np.sqrt(2 * freedom)
 
 
 def test_draws_of_a_seed_are_always_the_same():
     play = playing("image", "in turn", 2, 1, 61)
     for _ in range(70):
-        play.tick(checked=False)
-    first, again = (play.memory.draw(np.random.default_rng(3), 500) for _ in range(2))
+        play.step(checked=False)
+    first, again = (play.memory.sample(np.random.default_rng(3), 500) for _ in range(2))
     assert first.tolist() == again.tolist()
 
 
@@ -313,13 +313,13 @@ def test_draws_of_a_seed_are_always_the_same():
 @pytest.mark.parametrize("chunk", [2, 7, 30, 300])
 def test_rows_of_several_environments_and_more_than_fit_may_come_at_once(kind, chunk):
     play = playing(kind, "in turn", 4, 3, 53)
-    ticks = [play.tick() for _ in range(75)]
-    rows = Transitions._make(np.concatenate(column) for column in zip(*ticks, strict=True))
-    layout = play.worlds.observation.layout
+    results = [play.step() for _ in range(75)]
+    rows = Transitions._make(np.concatenate(column) for column in zip(*results, strict=True))
+    layout = play.envs.observation.layout
     other = poisoned(make_memory(53, layout, 2, 3, GAMMA))
     for first in range(0, 300, chunk):
         other.add(Transitions._make(column[first : first + chunk] for column in rows))
-    check(other, play.log, play.chance)
+    check(other, play.log, play.rng)
     for mine, its in zip(play.memory.columns.values(), other.columns.values(), strict=True):
         assert mine.tobytes() == its.tobytes()
 
@@ -335,19 +335,19 @@ SEGMENTS = {
 @pytest.mark.parametrize("kept", list(SEGMENTS))
 def test_a_memory_filled_with_kept_rows_goes_on_as_if_it_had_never_been_away(kind, kept):
     play = playing(kind, "in turn", 4, 3, 53)
-    everything = make_memory(1_000, play.worlds.observation.layout, 2, 3, GAMMA)
+    everything = make_memory(1_000, play.envs.observation.layout, 2, 3, GAMMA)
     for _ in range(40):
-        everything.add(play.tick())
+        everything.add(play.step())
     more, starts = SEGMENTS[kept]
     starts = [play.memory.oldest - more + start for start in starts]
     end = play.memory.written
-    play.memory = poisoned(make_memory(53, play.worlds.observation.layout, 2, 3, GAMMA))
+    play.memory = poisoned(make_memory(53, play.envs.observation.layout, 2, 3, GAMMA))
     play.memory.written = starts[0]
     for first, last in zip(starts, [*starts[1:], end], strict=True):
-        play.memory.put(everything.rows(first, last))
-    check(play.memory, play.log, play.chance)
+        play.memory.load(everything.rows(first, last))
+    check(play.memory, play.log, play.rng)
     for _ in range(40):
-        play.tick()  # compares every place with the log
+        play.step()  # compares every place with the log
     assert play.memory.written > end + 53
 
 
@@ -357,14 +357,14 @@ def interrupted(play):
     def never(actions):
         raise KeyboardInterrupt
 
-    play.worlds.step, step = never, play.worlds.step
+    play.envs.step, step = never, play.envs.step
     with pytest.raises(KeyboardInterrupt):
-        play.collector.play(lambda observation: np.zeros((4, 2), np.float32))
-    play.worlds.step = step
+        play.collector.collect(lambda observation: np.zeros((4, 2), np.float32))
+    play.envs.step = step
 
 
 def brought_back_in_vain(play):
-    """Played again, episodes lead elsewhere here, for their numbers are others: they are closed."""
+    """Collected again, episodes lead elsewhere here, for their numbers are others: they are closed."""
     notes = play.collector.restore(*play.collector.capture(), [11, 12, 13, 14])
     assert len(notes) == 4 and all("cannot be brought back" in note for note in notes)
 
@@ -375,12 +375,12 @@ def test_nothing_spans_a_seam_where_an_episode_broke_off(kind, seam):
     play = playing(kind, "in turn", 4, 3, 67)
     for stretch in (6, 11, 30):
         for _ in range(stretch):
-            play.tick()
+            play.step()
         seam(play)
         play.broken_off = True
     for _ in range(30):
-        play.tick()  # compares every place with the log
-    assert play.memory.written >= 4 * 77  # four rows a tick, and where there are frames the beginnings
+        play.step()  # compares every place with the log
+    assert play.memory.written >= 4 * 77  # four rows a step, and where there are frames the beginnings
 
 
 def test_no_stack_and_no_look_ahead_spans_the_seam_of_a_resumed_run(tmp_path):
@@ -395,14 +395,14 @@ def test_no_stack_and_no_look_ahead_spans_the_seam_of_a_resumed_run(tmp_path):
         next(stretch)
     stretch.close()
     session.close()
-    numbers = {env.unwrapped.number for env in session.worlds.envs}
+    numbers = {env.unwrapped.number for env in session.envs.envs}
     session = Session.resumed(tmp_path / "run", {}, Telling, False)
     assert [note[:13] for note in session.resumed_notes] == ["Environment 0", "Environment 1"]
     list(session.advance(130))
-    numbers |= {env.unwrapped.number for env in session.worlds.envs}
+    numbers |= {env.unwrapped.number for env in session.envs.envs}
     assert len(numbers) == 4  # two from before, two from after
     memory = session.learner.memory
-    batch = memory.gather(np.flatnonzero(memory._whole(np.arange(memory.written))))
+    batch = memory.batch(np.flatnonzero(memory._whole(np.arange(memory.written))))
     session.close()
     seen = [memory.layout.frames(rows.numpy())[:, :, :4].astype(int) for rows in (batch.observation, batch[3])]
     told = np.concatenate(seen, axis=1)  # (n, six frames, four bytes)
@@ -417,11 +417,11 @@ def test_no_stack_and_no_look_ahead_spans_the_seam_of_a_resumed_run(tmp_path):
 
 @pytest.mark.parametrize("most", [1, 5, 16])
 def test_each_row_knows_its_neighbours_in_its_own_episode(most):
-    chance, links, capacity = np.random.default_rng(most), Links(16), 16
+    rng, links, capacity = np.random.default_rng(most), Links(16), 16
     env, begins, before, after, newest = [], [], [], [], {}
     while len(env) < 400:
-        count = int(chance.integers(1, most + 1))
-        fresh, starts = chance.integers(0, 3, count), chance.random(count) < 0.3
+        count = int(rng.integers(1, most + 1))
+        fresh, starts = rng.integers(0, 3, count), rng.random(count) < 0.3
         links.add(len(env), fresh.astype(np.int32), starts)
         for one, start in zip(fresh.tolist(), starts.tolist(), strict=True):
             number = len(env)
@@ -439,7 +439,7 @@ def test_each_row_knows_its_neighbours_in_its_own_episode(most):
 
 def test_stacks_that_are_not_made_of_the_frames_before_are_never_written():
     play = playing("image", "terminated", 1, 1, 61)
-    rows = play.tick()
+    rows = play.step()
     torn = rows._replace(next_observation=rows.next_observation[:, ::-1].copy())
     with pytest.raises(AssertionError):
         play.memory.add(torn)
@@ -449,9 +449,9 @@ def test_stacks_that_are_not_made_of_the_frames_before_are_never_written():
 def test_gathered_frames_are_copies():
     play = playing("dict", "in turn", 1, 3, 61)
     for _ in range(10):
-        play.tick()
-    places = np.array(sorted(play.log.drawable(61)))
-    batch = play.memory.gather(places)
+        play.step()
+    indices = np.array(sorted(play.log.drawable(61)))
+    batch = play.memory.batch(indices)
     again = [column.clone() for column in batch]
     poisoned(play.memory)
     assert all(one.equal(other) for one, other in zip(batch, again, strict=True))

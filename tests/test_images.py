@@ -8,15 +8,15 @@ import gymnasium
 import numpy as np
 import pytest
 from dots import Box, Dot, images, some
+from example_envs import Spaces
 from gymnasium import spaces
 from gymnasium.vector import SyncVectorEnv
-from worlds_for_tests import Spaces
 
 from td3.collection import Collector
 from td3.config import Config
-from td3.environments import ObservationMap, View, make_worlds
-from td3.environments.images import Prepared, Rendered, Repeated
+from td3.environments import ObservationMap, Wrappers, make_envs
 from td3.environments.spaces import BadValue, space_from_data, space_to_data
+from td3.environments.wrappers import Prepared, Rendered, Repeated
 from td3.errors import ConfigError, EnvironmentFailure, SpaceError
 from td3.types import Layout, Picture
 
@@ -211,22 +211,24 @@ def test_a_smaller_grey_image_is_the_mean_of_the_luminance():
 
 def test_stacks_begin_anew_with_every_episode():
     shown = [np.full((8, 8), number, np.uint8) for number in range(10)]
-    worlds = make_worlds(lambda: Scripted(images(8, 8), shown, terminates=[4], truncates=[6]), view=View(frame_stack=3))
+    envs = make_envs(
+        lambda: Scripted(images(8, 8), shown, terminates=[4], truncates=[6]), wrappers=Wrappers(frame_stack=3)
+    )
 
     def stacks(rows):
-        return worlds.observation.layout.frames(rows)[0, :, 0].tolist()
+        return envs.observation.layout.frames(rows)[0, :, 0].tolist()
 
-    assert stacks(worlds.reset([0])) == [0, 0, 0]
-    ticks = [worlds.step(np.zeros((1, 1), np.float32)) for _ in range(7)]
+    assert stacks(envs.reset([0])) == [0, 0, 0]
+    results = [envs.step(np.zeros((1, 1), np.float32)) for _ in range(7)]
     led_to, looked_at = (
-        [stacks(getattr(tick, name)) for tick in ticks] for name in ("next_observation", "observation")
+        [stacks(getattr(result, name)) for result in results] for name in ("next_observation", "observation")
     )
     assert led_to == [[0, 0, 1], [0, 1, 2], [1, 2, 3], [2, 3, 4], [5, 5, 6], [7, 7, 8], [7, 8, 9]]
     assert looked_at == [[0, 0, 1], [0, 1, 2], [1, 2, 3], [5, 5, 5], [7, 7, 7], [7, 7, 8], [7, 8, 9]]
 
 
-@pytest.mark.parametrize("view", [View(frame_stack=3), View(resize=8, grey=True, frame_stack=3)])
-def test_stacked_frames_are_copies_because_environments_reuse_their_arrays(view):
+@pytest.mark.parametrize("wrappers", [Wrappers(frame_stack=3), Wrappers(resize=8, grey=True, frame_stack=3)])
+def test_stacked_frames_are_copies_because_environments_reuse_their_arrays(wrappers):
     class Reusing(Scripted):
         def __init__(self):
             super().__init__(images(8, 8), [np.zeros((8, 8), np.uint8)])
@@ -235,29 +237,29 @@ def test_stacked_frames_are_copies_because_environments_reuse_their_arrays(view)
             self.shown[0] += 1
             return super().step(action)
 
-    worlds = make_worlds(Reusing, view=view)
-    worlds.reset([0])
-    rows = [worlds.step(np.zeros((1, 1), np.float32)).next_observation for _ in range(3)]
-    stacks = [worlds.observation.layout.frames(row)[0, :, 0].tolist() for row in rows]
+    envs = make_envs(Reusing, wrappers=wrappers)
+    envs.reset([0])
+    rows = [envs.step(np.zeros((1, 1), np.float32)).next_observation for _ in range(3)]
+    stacks = [envs.observation.layout.frames(row)[0, :, 0].tolist() for row in rows]
     assert stacks == [[0, 0, 1], [0, 1, 2], [1, 2, 3]]
 
 
 def test_a_table_of_five_dimensions_beside_a_stacked_image_stays_numbers():
     space = spaces.Dict({"eye": images(8, 8), "table": images(2, 1, 1, 8, 8)})
-    worlds = make_worlds(lambda: Spaces(space, Box(-1, 1, (1,))), view=View(frame_stack=3))
-    assert worlds.observation.layout == Layout(128, (Picture("observation['eye']", 1, 8, 8),), 3)
-    assert worlds.reset([0]).shape == (1, 3 * 64 + 4 * 128)
+    envs = make_envs(lambda: Spaces(space, Box(-1, 1, (1,))), wrappers=Wrappers(frame_stack=3))
+    assert envs.observation.layout == Layout(128, (Picture("observation['eye']", 1, 8, 8),), 3)
+    assert envs.reset([0]).shape == (1, 3 * 64 + 4 * 128)
 
 
 def test_nested_images_are_each_stacked_by_themselves_and_nothing_else_is_changed():
     space = spaces.Dict(
         {"eyes": spaces.Tuple([images(8, 9, 3), images(16, 16)]), "n": Box(-9, 9, (2,)), "table": images(4, 4)}
     )
-    chance = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     shown = [
         {
             "eyes": (np.full((8, 9, 3), 10 * number, np.uint8), np.full((16, 16), number, np.uint8)),
-            "n": chance.uniform(-9, 9, 2).astype(np.float32),
+            "n": rng.uniform(-9, 9, 2).astype(np.float32),
             "table": some(4, 4, seed=number),
         }
         for number in range(4)
@@ -275,24 +277,27 @@ def test_nested_images_are_each_stacked_by_themselves_and_nothing_else_is_change
 
 
 @pytest.mark.parametrize(
-    ("view", "names"),
+    ("wrappers", "names"),
     [
-        (View(grey=True), "grey must"),
-        (View(frame_stack=2), "frame_stack must"),
-        (View(resize=9, grey=True), "resize and grey must"),
+        (Wrappers(grey=True), "grey must"),
+        (Wrappers(frame_stack=2), "frame_stack must"),
+        (Wrappers(resize=9, grey=True), "resize and grey must"),
     ],
 )
-def test_looking_at_images_where_there_are_none_is_refused(view, names):
+def test_looking_at_images_where_there_are_none_is_refused(wrappers, names):
     sentence = rf"^{names} be left alone here, or pixels say how large .* has no image"
     with pytest.raises(ConfigError, match=sentence) as refusal:
-        make_worlds(partial(Dot, "numbers"), view=view)
+        make_envs(partial(Dot, "numbers"), wrappers=wrappers)
     assert "\n" not in str(refusal.value)
 
 
 def test_a_ready_made_vector_environment_is_taken_as_it_is():
-    for view, names in ((View(frame_stack=2, action_repeat=2), "frame_stack, action_repeat"), (View(9), "pixels")):
+    for wrappers, names in (
+        (Wrappers(frame_stack=2, action_repeat=2), "frame_stack, action_repeat"),
+        (Wrappers(9), "pixels"),
+    ):
         with pytest.raises(ConfigError, match=f"^{names} must be left alone here: .* makes a vector environment"):
-            make_worlds(lambda: SyncVectorEnv([Dot] * 2), view=view)
+            make_envs(lambda: SyncVectorEnv([Dot] * 2), wrappers=wrappers)
 
 
 def test_rewards_of_repeated_actions_add_up_and_nothing_is_done_beyond_the_end():
@@ -315,12 +320,12 @@ def test_rewards_of_repeated_actions_add_up_and_nothing_is_done_beyond_the_end()
 
 
 def test_repeated_actions_reach_the_collector_as_single_steps():
-    worlds = make_worlds(partial(Dot, "numbers"), view=View(action_repeat=5))
-    playing = Collector(worlds, [3], np.random.default_rng(0), 100, 0.1)
-    played = [playing.play(lambda observation: observation) for _ in range(3)]
-    assert [one.ended[0][2] for one in played if one.ended] == [3]  # twelve steps: five, five, two
+    envs = make_envs(partial(Dot, "numbers"), wrappers=Wrappers(action_repeat=5))
+    collector = Collector(envs, [3], np.random.default_rng(0), 100, 0.1)
+    played = [collector.collect(lambda observation: observation) for _ in range(3)]
+    assert [one.episodes[0][2] for one in played if one.episodes] == [3]  # twelve steps: five, five, two
     assert [one.transitions.reward[0] > 400 for one in played] == [True, True, False]
-    assert playing.steps == 3
+    assert collector.steps == 3
 
 
 def test_what_is_drawn_is_what_is_seen():
@@ -328,16 +333,16 @@ def test_what_is_drawn_is_what_is_seen():
         def _seen(self):
             return "nobody looks at this"
 
-    worlds = make_worlds(Blind, 2, view=View(pixels=12))
-    rows = worlds.reset([1, 2])
-    assert worlds.observation.layout == Layout(0, (Picture("observation", 3, 12, 12),))
-    assert worlds.observation.space == images(12, 12, 3)
-    for env, row in zip(worlds.envs, rows, strict=True):
+    envs = make_envs(Blind, 2, wrappers=Wrappers(pixels=12))
+    rows = envs.reset([1, 2])
+    assert envs.observation.layout == Layout(0, (Picture("observation", 3, 12, 12),))
+    assert envs.observation.space == images(12, 12, 3)
+    for env, row in zip(envs.envs, rows, strict=True):
         drawn = env.unwrapped.render().reshape(12, 2, 12, 3, 3).mean(axis=(1, 3))  # (24, 36) becomes (12, 12)
         assert row.reshape(3, 12, 12) == pytest.approx(drawn.transpose(2, 0, 1), abs=0.51)
         assert len(np.unique(row)) > 3
-    tick = worlds.step(np.ones((2, 1), np.float32))
-    assert (tick.next_observation != rows).any(axis=1).all()
+    result = envs.step(np.ones((2, 1), np.float32))
+    assert (result.next_observation != rows).any(axis=1).all()
 
 
 @pytest.mark.parametrize(
@@ -355,11 +360,11 @@ def test_a_drawing_that_is_no_picture_is_one_sentence(frame, what):
         def render(self):
             return frame
 
-    worlds = make_worlds(Odd, view=View(pixels=8))
+    envs = make_envs(Odd, wrappers=Wrappers(pixels=8))
     with pytest.raises(
         EnvironmentFailure, match=rf"render\(\) must return bytes \(height, width, 3\), not {what}"
     ) as told:
-        worlds.reset([0])
+        envs.reset([0])
     assert "\n" not in str(told.value) and str(told.value).startswith("Environment 0 (")
 
 
@@ -369,7 +374,7 @@ def test_an_environment_that_cannot_be_drawn_is_refused():
 
     for make in (Plain, lambda: Dot("image")):  # the second could, but nobody can ask it to
         with pytest.raises(ConfigError, match=r"cannot be drawn: it takes no render_mode, or draws no arrays\.$"):
-            make_worlds(make, view=View(pixels=16))
+            make_envs(make, wrappers=Wrappers(pixels=16))
 
 
 def test_a_wrapper_that_draws_keeps_the_size_it_was_given():
@@ -380,16 +385,16 @@ def test_a_wrapper_that_draws_keeps_the_size_it_was_given():
 
 
 def test_a_view_survives_the_journey_to_a_worker_to_the_bit():
-    view = View(pixels=12, grey=True, frame_stack=3, action_repeat=2)
+    wrappers = Wrappers(pixels=12, grey=True, frame_stack=3, action_repeat=2)
 
     def play(workers):
-        worlds = make_worlds(Dot, 2, workers, view=view)
+        envs = make_envs(Dot, 2, workers, wrappers=wrappers)
         try:
-            assert worlds.observation.layout == Layout(0, (Picture("observation", 1, 12, 12),), 3)
-            playing = Collector(worlds, [5, 6], np.random.default_rng(0), 1_000, 0.1)
-            return [playing.play(lambda observation: observation).transitions for _ in range(20)]
+            assert envs.observation.layout == Layout(0, (Picture("observation", 1, 12, 12),), 3)
+            collector = Collector(envs, [5, 6], np.random.default_rng(0), 1_000, 0.1)
+            return [collector.collect(lambda observation: observation).transitions for _ in range(20)]
         finally:
-            worlds.close()
+            envs.close()
 
     for here, there in zip(play(0), play(1), strict=True):
         assert all(mine.dtype == its.dtype and (mine == its).all() for mine, its in zip(here, there, strict=True))
@@ -407,38 +412,40 @@ def _mujoco_draws():
 @pytest.mark.usefixtures("_mujoco_draws")
 def test_environments_that_draw_in_one_process_do_not_draw_into_one_another():
     def frames(count):
-        return [worlds.step(np.zeros((1, 1), np.float32)).next_observation.copy() for _ in range(count)]
+        return [envs.step(np.zeros((1, 1), np.float32)).next_observation.copy() for _ in range(count)]
 
-    worlds = make_worlds("InvertedPendulum-v5", view=View(pixels=32))
-    worlds.reset([0])
+    envs = make_envs("InvertedPendulum-v5", wrappers=Wrappers(pixels=32))
+    envs.reset([0])
     alone = frames(6)
-    worlds.reset([0])
+    envs.reset([0])
     among = frames(2)
-    with contextlib.closing(make_worlds("HalfCheetah-v5", view=View(pixels=64))) as others:  # made, played and gone
+    with contextlib.closing(
+        make_envs("HalfCheetah-v5", wrappers=Wrappers(pixels=64))
+    ) as others:  # made, played and gone
         others.reset([0])
         among += frames(1)
         others.step(np.zeros((1, 6), np.float32))
         among += frames(1)
     among += frames(2)
-    worlds.close()
+    envs.close()
     assert all((one == other).all() for one, other in zip(alone, among, strict=True))
 
 
 @pytest.mark.usefixtures("_mujoco_draws")
 def test_a_camera_that_goes_along_is_preferred():
-    worlds = make_worlds("HalfCheetah-v5", view=View(pixels=16))
-    renderer, model = worlds.envs[0].unwrapped.mujoco_renderer, worlds.envs[0].unwrapped.model
+    envs = make_envs("HalfCheetah-v5", wrappers=Wrappers(pixels=16))
+    renderer, model = envs.envs[0].unwrapped.mujoco_renderer, envs.envs[0].unwrapped.model
     assert renderer.camera_id == model.camera("track").id
     assert (model.vis.quality.shadowsize, model.vis.quality.offsamples) == (0, 0)
-    worlds.close()
+    envs.close()
 
 
 @pytest.mark.usefixtures("_mujoco_draws")
 def test_mujoco_draws_what_can_be_learned_from():
-    worlds = make_worlds("InvertedPendulum-v5", view=View(pixels=16))
-    rows = [worlds.reset([0]), *(worlds.step(np.ones((1, 1), np.float32)).next_observation for _ in range(4))]
-    worlds.close()
-    assert worlds.observation.layout == Layout(0, (Picture("observation", 3, 16, 16),))
+    envs = make_envs("InvertedPendulum-v5", wrappers=Wrappers(pixels=16))
+    rows = [envs.reset([0]), *(envs.step(np.ones((1, 1), np.float32)).next_observation for _ in range(4))]
+    envs.close()
+    assert envs.observation.layout == Layout(0, (Picture("observation", 3, 16, 16),))
     assert all(len(np.unique(row)) > 4 for row in rows)
     assert all((before != after).any() for before, after in itertools.pairwise(rows))
 
@@ -457,7 +464,7 @@ def test_an_environment_that_lacks_a_library_is_not_asked_whether_it_meant_itsel
 
     monkeypatch.setitem(gymnasium.registry, "Car-v0", gymnasium.envs.registration.EnvSpec("Car-v0", lacking))
     with pytest.raises(ConfigError) as told:
-        make_worlds("Car-v0")
+        make_envs("Car-v0")
     assert str(told.value) == "env 'Car-v0' cannot be made: no engine is installed."
 
 
@@ -467,7 +474,7 @@ def test_a_drawing_library_that_is_missing_is_told_in_one_sentence():
             raise gymnasium.error.DependencyNotInstalled("no brush is installed")
 
     with pytest.raises(ConfigError, match=r"^The environment cannot be drawn: no brush is installed"):
-        make_worlds(partial(Bare, "numbers"), view=View(pixels=8)).reset([0])
+        make_envs(partial(Bare, "numbers"), wrappers=Wrappers(pixels=8)).reset([0])
 
 
 @pytest.mark.parametrize("name", ["pixels", "resize"])

@@ -1,4 +1,4 @@
-"""The learner as a whole: against the retelling, gradients that stay where they belong, no hidden chance."""
+"""The learner as a whole: against the reference, gradients that stay where they belong, no hidden rng."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from tiny import batch, no_noise, numbers, same, tiny
 
 from td3.config import Config
 from td3.learner import Learner
-from td3.learner.retelling import Retelling, actor_layers, critic_layers
+from td3.learner.reference import NumpyReference, actor_layers, critic_layers
 from td3.learner.selftest import compare, difference, selftest
 from td3.types import Batch, Layout
 
@@ -41,7 +41,7 @@ def test_the_selftest_notices_a_wrong_discount():
 def test_the_retelling_itself_has_the_slopes_that_small_differences_show():
     learner = Learner(Layout(3), 2, Config(env="X-v0", hidden=(5, 4), buffer_size=1), 0)
     layers = actor_layers(learner.actor)
-    from td3.learner.retelling import backward, forward
+    from td3.learner.reference import backward, forward
 
     x = np.random.default_rng(0).standard_normal((6, 3))
     gradients, slope_in = backward(layers, forward(layers, x), np.ones((6, 2)))
@@ -70,13 +70,15 @@ def test_every_delay_and_both_learning_rates_reach_the_update():
             name: getattr(config, name)
             for name in ("tau", "policy_delay", "target_noise", "noise_clip", "actor_lr", "critic_lr")
         }
-        told = Retelling(actor_layers(learner.actor), [critic_layers(learner.critics, k) for k in range(2)], **known)
-        chance = np.random.default_rng(0)
+        told = NumpyReference(
+            actor_layers(learner.actor), [critic_layers(learner.critics, k) for k in range(2)], **known
+        )
+        rng = np.random.default_rng(0)
         for _ in range(7):
-            s, s2, a = chance.standard_normal((3, 8, 2))
+            s, s2, a = rng.standard_normal((3, 8, 2))
             a = np.tanh(a[:, :1])
-            r, ends, noise = chance.standard_normal(8), chance.integers(0, 2, 8).astype(float), a[::-1].copy()
-            discount = chance.uniform(0.5, 1, 8)
+            r, ends, noise = rng.standard_normal(8), rng.integers(0, 2, 8).astype(float), a[::-1].copy()
+            discount = rng.uniform(0.5, 1, 8)
             tensors = (torch.from_numpy(np.float32(one)) for one in (s, a, r, s2, ends, discount))
             learner.update(Batch(*tensors), torch.from_numpy(np.float32(noise)))
             told.update(s, a, r, s2, ends, discount, noise)
@@ -122,12 +124,12 @@ def test_an_update_is_a_function_of_networks_batch_and_noise_and_touches_no_glob
     results = []
     for _ in range(2):
         learner = Learner(Layout(4), 2, Config(env="X-v0", hidden=(8,), buffer_size=1), 9)
-        chance = torch.Generator().manual_seed(1)
+        rng = torch.Generator().manual_seed(1)
         for _ in range(4):
             given = Batch(
-                *(torch.randn(6, 4, generator=chance)[:, cut] for cut in (slice(4), slice(2), 0, slice(4), 0, 0))
+                *(torch.randn(6, 4, generator=rng)[:, cut] for cut in (slice(4), slice(2), 0, slice(4), 0, 0))
             )
-            learner.update(given, torch.randn(6, 2, generator=chance))
+            learner.update(given, torch.randn(6, 2, generator=rng))
         results.append(numbers(learner.actor) + numbers(learner.critic_targets))
     assert same(*results)
     assert torch.equal(torch.rand(3), expected[0]) and (np.random.rand(3) == expected[1]).all()

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from td3.errors import ConfigError
+from td3.machine import RESERVE, available, check_room, human
 from td3.replay import Memory, bytes_per_transition
-from td3.replay.room import RESERVE, available, check_room, human
 from td3.types import Layout, Transitions
 
 
@@ -41,7 +41,7 @@ def test_a_row_of_the_wrong_shape_is_never_written():
 def test_gathered_rows_are_copies():
     memory = Memory(4, Layout(2), 1)
     memory.add(some(1, 2))
-    rows = memory.gather(np.array([0, 1, 1]))
+    rows = memory.batch(np.array([0, 1, 1]))
     memory.columns["reward"][:] = -1
     assert rows.reward.tolist() == [1, 2, 2] and rows.terminated.tolist() == [0, 0, 0]
 

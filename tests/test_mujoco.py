@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from td3.environments import make_worlds, mujoco_warnings
+from td3.environments import make_envs, mujoco_warnings
 
 XML = "<mujoco><worldbody><body><joint type='slide'/><geom size='1'/></body></worldbody></mujoco>"
 
@@ -45,13 +45,13 @@ def _nothing_logged_yet(tmp_path, monkeypatch):
 
 
 def play(workers):
-    worlds = make_worlds(Unstable, num_envs=2, workers=workers)
+    envs = make_envs(Unstable, num_envs=2, workers=workers)
     try:
-        worlds.reset([0, 1])
+        envs.reset([0, 1])
         for _ in range(12):
-            worlds.step(np.zeros((2, 1), np.float32))
+            envs.step(np.zeros((2, 1), np.float32))
     finally:
-        worlds.close()
+        envs.close()
 
 
 def test_an_unstable_simulation_is_logged_once_and_not_printed(caplog, capfd):
@@ -98,7 +98,7 @@ def test_a_log_handler_that_raises_does_not_end_the_process(monkeypatch):
 def test_half_cheetah_is_made_here_and_in_a_worker_without_a_word(caplog, capfd):
     """Newer versions of MuJoCo warn when they read its file."""
     for settings in ({}, {"workers": 1}):
-        worlds = make_worlds("HalfCheetah-v5", **settings)
-        worlds.reset([0])
-        worlds.close()
+        envs = make_envs("HalfCheetah-v5", **settings)
+        envs.reset([0])
+        envs.close()
     assert caplog.records == [] and capfd.readouterr() == ("", "")

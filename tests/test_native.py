@@ -20,10 +20,10 @@ from engines import WHY_NOT, needs_native
 import td3
 from td3.config import Config
 from td3.learner import Learner, choose_engine, switched
-from td3.learner.encoders import Vectors
+from td3.learner.encoders import VectorEncoder
 from td3.learner.native import library
 from td3.learner.native.engine import Engine, NativeLearner, NativePolicy
-from td3.learner.networks import Actor, draw_weights, play
+from td3.learner.networks import Actor, act, initialise
 from td3.learner.selftest import CONFIG, HIDDEN, OBSERVATIONS
 from td3.types import Batch, Layout, Transitions
 
@@ -44,12 +44,12 @@ TENSORS = ("actor", "actor_target", "critics", "critic_targets")
 
 
 def some_batch(observations, actions, rows, seed=0, dtype=torch.float32):
-    chance = np.random.default_rng(seed)
-    s, s2 = chance.standard_normal((2, rows, observations))
-    a, r = chance.uniform(-1, 1, (rows, actions)), chance.standard_normal(rows)
-    terminated = (chance.random(rows) < 0.2).astype(float)
-    noise = chance.standard_normal((rows, actions))
-    columns = s, a, r, s2, terminated, chance.uniform(0.9, 1, rows)
+    rng = np.random.default_rng(seed)
+    s, s2 = rng.standard_normal((2, rows, observations))
+    a, r = rng.uniform(-1, 1, (rows, actions)), rng.standard_normal(rows)
+    terminated = (rng.random(rows) < 0.2).astype(float)
+    noise = rng.standard_normal((rows, actions))
+    columns = s, a, r, s2, terminated, rng.uniform(0.9, 1, rows)
     return Batch(*(torch.from_numpy(one).to(dtype) for one in columns)), torch.from_numpy(noise).to(dtype)
 
 
@@ -239,7 +239,7 @@ def test_a_denormal_is_still_a_denormal_for_the_caller():
 
 def some_actor(hidden=(24, 20), observations=5, actions=3, seed=0):
     actor = Actor(observations, actions, hidden)
-    draw_weights(actor, torch.Generator().manual_seed(seed))
+    initialise(actor, torch.Generator().manual_seed(seed))
     return actor.requires_grad_(False)
 
 
@@ -251,7 +251,7 @@ def test_a_policy_acts_as_the_actor_does_for_one_row_and_for_many(hidden):
     rows = np.random.default_rng(0).standard_normal((130, 5)).astype(np.float32) * 3
     together = policy(rows)
     assert together.shape == (130, 3) and together.dtype == np.float32
-    assert together == pytest.approx(play(Vectors(5), actor.double(), rows.astype(np.float64)), abs=2e-6)
+    assert together == pytest.approx(act(VectorEncoder(5), actor.double(), rows.astype(np.float64)), abs=2e-6)
     actor.float()
     assert all((policy(rows[i : i + 1]) == together[i]).all() for i in range(130))  # to the bit
     assert (policy(np.asfortranarray(rows)[::2]) == together[::2]).all()

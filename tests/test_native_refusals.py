@@ -22,13 +22,12 @@ from torch import nn
 import td3
 from td3.config import Config
 from td3.learner import Learner, choose_engine, networks, policy_of, switched
-from td3.learner.encoders import Vectors
+from td3.learner.encoders import VectorEncoder
 from td3.learner.native import engine as native_engine
 from td3.learner.native import library
 from td3.learner.native.__main__ import HEADER, header
 from td3.learner.native.engine import NativeLearner, NativePolicy
 from td3.learner.native.fingerprint import fingerprint, why_edited
-from td3.learner.networks import play
 from td3.types import Layout, Transitions
 
 SMALL = Config(env="none", hidden=(8, 8), batch_size=16, buffer_size=300)
@@ -148,7 +147,7 @@ def another_loss(patch):
 
 
 def another_gather(patch):
-    patch.setattr("td3.replay.memory.Memory.gather", lambda self, places: None)
+    patch.setattr("td3.replay.memory.Memory.batch", lambda self, indices: None)
 
 
 @needs_native
@@ -221,7 +220,7 @@ def test_networks_with_other_layers_learn_with_torch_and_that_is_told(monkeypatc
         with pytest.raises(td3.ConfigError, match="LayerNorm"):
             make()
     actor, seen = some_actor(), np.ones((2, 5), np.float32)
-    assert (policy_of(actor, Vectors(5), Config())(seen) == play(Vectors(5), actor, seen)).all()
+    assert (policy_of(actor, VectorEncoder(5), Config())(seen) == act(VectorEncoder(5), actor, seen)).all()
 
 
 def put(path, value):
@@ -450,8 +449,8 @@ def other_storage(learner):
 
 
 def another_draw(learner):
-    draw = learner.draw
-    learner.draw = lambda *given: draw(*given)._replace(places=np.zeros(16, np.int64))
+    draw = learner.sample
+    learner.sample = lambda *given: draw(*given)._replace(indices=np.zeros(16, np.int64))
 
 
 def another_update(learner):
@@ -460,7 +459,7 @@ def another_update(learner):
 
 
 def another_sampler(learner):
-    learner.memory.draw = lambda rng, count: np.arange(count)
+    learner.memory.sample = lambda rng, count: np.arange(count)
 
 
 HONOURED = [
@@ -520,8 +519,8 @@ class Softer(Learner):
 
 
 class SofterNative(NativeLearner):
-    def recall(self, drawn):
-        batch = super().recall(drawn)
+    def load_batch(self, drawn):
+        batch = super().load_batch(drawn)
         return batch._replace(reward=batch.reward / 2)
 
 

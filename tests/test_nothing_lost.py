@@ -8,13 +8,13 @@ import sys
 
 import numpy as np
 import pytest
-from worlds_for_tests import Drifting
+from example_envs import Drifting
 
 import td3
 from bench import survival
 from bench.forging import forge, newest, seal
-from td3.keeping import RunFolder, disk, read_metrics, verify
-from td3.keeping.checkpoint import find
+from td3.storage import RunFolder, disk, read_metrics, verify
+from td3.storage.checkpoint import find
 from td3.training import Session
 from td3.views.cli import main
 
@@ -207,14 +207,14 @@ def test_a_second_ctrl_c_does_not_wait_and_what_is_saved_then_says_that_it_is_no
 def test_any_exception_saves_on_its_way_out_and_says_so(tmp_path, monkeypatch, problem):
     from td3.collection import Collector
 
-    play = Collector.play
+    play = Collector.collect
 
     def breaking(collector, policy):
         if collector.steps == 61:
             raise problem
         return play(collector, policy)
 
-    monkeypatch.setattr(Collector, "play", breaking)
+    monkeypatch.setattr(Collector, "collect", breaking)
     with pytest.raises(type(problem)) as caught:
         list(td3.train(survival.config(), tmp_path / "run"))
     assert caught.value.saved.name.startswith("000000061-") and "saved at step 61" in caught.value.__notes__[-1]
@@ -276,11 +276,11 @@ class Failing(Drifting):
     def __init__(self):
         super().__init__()
         type(self).made += 1
-        self.judge, self.own = type(self).made == 2, 0
+        self.evaluates, self.own = type(self).made == 2, 0
 
     def step(self, action):
         self.own += 1
-        if self.judge and self.broken and self.own == 3:
+        if self.evaluates and self.broken and self.own == 3:
             raise RuntimeError("the simulator's licence has expired")
         return super().step(action)
 
@@ -461,7 +461,7 @@ def test_forged_counters_are_refused_before_they_owe_updates_for_ever(run, chang
 
 
 def test_playing_arrays_of_another_kind_are_refused(run, monkeypatch):
-    from td3.keeping.checkpoint import Checkpoint
+    from td3.storage.checkpoint import Checkpoint
 
     arrays = Checkpoint.arrays
     for name, change in {

@@ -10,7 +10,7 @@ from folders import ask, id_of, make_run, rows_of
 
 import td3
 from td3.config import Config
-from td3.types import METRICS
+from td3.metrics import METRICS
 from td3.views.web import series
 from td3.views.web.files import GrowingLines, decoded_lines
 from td3.views.web.series import BLOCK, Record

@@ -15,7 +15,7 @@ from folders import append, make_run
 
 from td3.config import Config
 from td3.training import train
-from td3.views.web import house, live
+from td3.views.web import live, run_index
 from td3.views.web.runs import Watched
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -41,7 +41,7 @@ def page():
     browser.needed()
     with pytest.MonkeyPatch.context() as change, chromium(viewport={"width": 1280, "height": 850}) as page:
         change.setattr(live, "PERIOD", 0.1)  # seconds: news come sooner than to a user
-        change.setattr(house, "LOOK_AROUND", 0.1)
+        change.setattr(run_index, "LOOK_AROUND", 0.1)
         with browser.Server() as page.server:
             yield page
 

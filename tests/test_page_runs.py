@@ -9,8 +9,8 @@ import msgspec
 from folders import append, ask, id_of, make_run, rows_of
 
 from td3.config import Config
-from td3.views.web.house import House
 from td3.views.web.live import QUEUE, Followed, Hub, Viewer
+from td3.views.web.run_index import RunIndex
 from td3.views.web.runs import Watched
 from td3.views.web.updates import Updates
 
@@ -153,13 +153,13 @@ def test_news_of_a_run_are_its_new_rows_and_no_others(tmp_path):
 
 
 def test_a_run_that_appears_after_somebody_asked_for_it_is_fetched_from_its_beginning(tmp_path):
-    house = House(tmp_path)
-    hub = Hub(house)
+    index = RunIndex(tmp_path)
+    hub = Hub(index)
     id = Watched(tmp_path, tmp_path / "run").id
     hub._follow({id})
     assert hub._look({id})[1] == {}
     make_run(tmp_path / "run", [{"step": 1, "x": 1.0}])
-    house._looked = -100.0
+    index._looked = -100.0
     news = hub._look({id})[1][id].decode()
     assert json.loads(news.split("data: ")[1].split("\n")[0]) == {"id": id, "again": True}
     assert hub._look({id})[1][id] == b""
@@ -178,8 +178,8 @@ def test_a_slow_viewer_holds_little_and_is_sent_to_fetch_anew():
 
 
 def test_the_hub_tells_which_rows_changed_and_which_runs_are_gone(tmp_path):
-    house = House(tmp_path)
-    hub = Hub(house)
+    index = RunIndex(tmp_path)
+    hub = Hub(index)
     one = make_run(tmp_path / "one", [{"step": 1}])
     make_run(tmp_path / "two", [{"step": 1}])
     assert hub._look(set()) == (b"", {})
@@ -190,7 +190,7 @@ def test_the_hub_tells_which_rows_changed_and_which_runs_are_gone(tmp_path):
     import shutil
 
     shutil.rmtree(tmp_path / "two")
-    house._looked = -100.0
+    index._looked = -100.0
     news, _ = hub._look(set())
     assert len(json.loads(news.decode().split("data: ")[1])["gone"]) == 1
 

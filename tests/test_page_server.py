@@ -12,7 +12,7 @@ from folders import ask, id_of, make_run, rows_of
 
 from td3.errors import RunError
 from td3.views.web.explanation import explanation
-from td3.views.web.house import House, Unknown
+from td3.views.web.run_index import RunIndex, Unknown
 from td3.views.web.runs import find
 from td3.views.web.updates import Updates
 
@@ -138,25 +138,25 @@ def test_a_run_that_becomes_a_link_is_gone_and_linked_checkpoints_are_not_read(t
     outside = make_run(tmp_path / "outside", goal=777, score=4_242.0)
     root = tmp_path / "runs"
     run = make_run(root / "run")
-    house = House(root)
-    (row,) = house.rows()
+    index = RunIndex(root)
+    (row,) = index.rows()
     (run / "checkpoints").rmdir()
     (run / "checkpoints").symlink_to(outside / "checkpoints")
-    (row,) = house.rows()
+    (row,) = index.rows()
     assert (row.best, row.goal, row.state) == (None, 1_000, "broken")
     run.rename(tmp_path / "away")
     run.symlink_to(outside)
     with pytest.raises(Unknown):
-        house.detail(row.id)
+        index.detail(row.id)
 
 
 def test_unknown_names_do_not_make_the_server_search_again_and_again(tmp_path, monkeypatch):
     looked = []
-    monkeypatch.setattr("td3.views.web.house.find", lambda root: looked.append(root) or [])
-    house = House(tmp_path)
+    monkeypatch.setattr("td3.views.web.run_index.find", lambda root: looked.append(root) or [])
+    index = RunIndex(tmp_path)
     for number in range(20):
         with pytest.raises(Unknown):
-            house.run(f"{number:012}")
+            index.run(f"{number:012}")
     assert len(looked) == 1
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from worlds_for_tests import Probe
+from example_envs import Probe
 
 from td3.config import Config
 from td3.training import Session

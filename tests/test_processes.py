@@ -11,10 +11,10 @@ import cloudpickle
 import numpy as np
 import pytest
 import test_vector_environments as together
+from example_envs import Unruly
 from gymnasium.vector import AsyncVectorEnv
-from worlds_for_tests import Unruly
 
-from td3.environments import make_worlds
+from td3.environments import make_envs
 from td3.errors import ConfigError, EnvironmentFailure
 from td3.replay import Memory
 from td3.types import Layout, Transitions
@@ -38,7 +38,7 @@ def test_workers_give_the_same_bytes_as_no_workers(workers):
 SENTENCES = {
     "die": r"Environment 1 \(.*\), step 5: its process was killed by SIGKILL",
     "exit": r"Environment 1 \(.*\), step 5: its process ended with exit code 7",
-    "raise": r"Environment 1 \(.*\), step 5: step\(\) raised KeyError: 'no such joint' \(worlds_for_tests.py:\d+\)",
+    "raise": r"Environment 1 \(.*\), step 5: step\(\) raised KeyError: 'no such joint' \(example_envs.py:\d+\)",
     "hang": r"Environment 1 \(.*\), step 5: step did not answer within 0.1 s",
     "nan": r"Environment 1 \(.*\), step 5: observation\['eye'\] holds nan at index 1",
     "nan reward": r"Environment 1 \(.*\), step 5: reward is nan",
@@ -52,19 +52,19 @@ SENTENCES = {
 LETHAL = ("die", "exit", "hang")
 
 
-def play_until_failure(worlds, memory, hangs=False):
+def play_until_failure(envs, memory, hangs=False):
     """Remembers what is played, as training does, until it fails at the fifth step."""
-    seen = worlds.reset([1, 2])
+    seen = envs.reset([1, 2])
     for step in range(1, 20):
         if hangs and step == 5:
-            worlds.timeout = 0.1  # only now: a slow machine may take its time for the others
-        tick = worlds.step(np.zeros((2, 1), np.float32))
+            envs.timeout = 0.1  # only now: a slow machine may take its time for the others
+        result = envs.step(np.zeros((2, 1), np.float32))
         memory.add(
             Transitions.in_a_row(
-                seen, np.zeros((2, 1), np.float32), tick.reward, tick.next_observation, tick.terminated
+                seen, np.zeros((2, 1), np.float32), result.reward, result.next_observation, result.terminated
             )
         )
-        seen = tick.observation
+        seen = result.observation
 
 
 class ByPlace:
@@ -80,20 +80,20 @@ class ByPlace:
 
 @pytest.mark.parametrize("what", [what for what in SENTENCES if what not in LETHAL])
 def test_a_misbehaving_environment_in_process_is_named_and_leaves_no_bad_row(what):
-    worlds, memory = make_worlds(ByPlace(what), 2), Memory(100, Layout(5), 1)
+    envs, memory = make_envs(ByPlace(what), 2), Memory(100, Layout(5), 1)
     with pytest.raises(EnvironmentFailure, match=SENTENCES[what]):
-        play_until_failure(worlds, memory)
+        play_until_failure(envs, memory)
     assert len(memory) == 8 and np.isfinite(memory.columns["observation"][:8]).all()
 
 
 @pytest.mark.parametrize("what", list(SENTENCES))
 def test_a_misbehaving_worker_ends_in_one_error_and_leaves_no_orphan(what):
-    worlds, memory = make_worlds(ByPlace(what), 2, workers=1, timeout=100), Memory(100, Layout(5), 1)
-    processes = [worker.process for worker in worlds._workers]
+    envs, memory = make_envs(ByPlace(what), 2, workers=1, timeout=100), Memory(100, Layout(5), 1)
+    processes = [worker.process for worker in envs._workers]
     sentence = SENTENCES[what].replace("Environment 1", "Environments 0, 1") if what in LETHAL else SENTENCES[what]
     with pytest.raises(EnvironmentFailure, match=sentence):
-        play_until_failure(worlds, memory, hangs=what == "hang")
-    worlds.close()
+        play_until_failure(envs, memory, hangs=what == "hang")
+    envs.close()
     assert all(process.poll() is not None for process in processes)
     assert len(memory) == 8 and np.isfinite(memory.columns["observation"][:8]).all()
 
@@ -101,11 +101,11 @@ def test_a_misbehaving_worker_ends_in_one_error_and_leaves_no_orphan(what):
 @pytest.mark.parametrize("what", ["die", "raise", "hang", "nan", "nan reward", "shape"])
 def test_a_ready_made_asynchronous_vector_fails_as_clearly(what):
     make = partial(AsyncVectorEnv, [partial(Unruly, "raise", 1_000), partial(Unruly, what)], shared_memory=False)
-    worlds = make_worlds(make, timeout=100)
-    processes = list(worlds.envs.processes)
+    envs = make_envs(make, timeout=100)
+    processes = list(envs.envs.processes)
     with pytest.raises(EnvironmentFailure, match=r"Environment .*1.*step 5: "):
-        play_until_failure(worlds, Memory(100, Layout(5), 1), hangs=what == "hang")
-    worlds.close()
+        play_until_failure(envs, Memory(100, Layout(5), 1), hangs=what == "hang")
+    envs.close()
     assert not any(process.is_alive() for process in processes)
 
 
@@ -115,10 +115,10 @@ def test_a_lambda_with_a_closure_and_what_was_registered_here_reach_the_workers(
     length = 3
     gymnasium.register("OnlyHere-v0", lambda: Unruly("raise", after=length))
     for env in (lambda: Unruly("raise", after=length), "OnlyHere-v0"):
-        worlds = make_worlds(env, 2, workers=2)
-        worlds.reset([1, 2])
-        assert worlds.step(np.zeros((2, 1), np.float32)).valid.all()
-        worlds.close()
+        envs = make_envs(env, 2, workers=2)
+        envs.reset([1, 2])
+        assert envs.step(np.zeros((2, 1), np.float32)).valid.all()
+        envs.close()
     del gymnasium.registry["OnlyHere-v0"]
 
 
@@ -127,7 +127,7 @@ def test_what_cannot_be_sent_to_a_worker_is_one_sentence():
 
     lock = threading.Lock()
     with pytest.raises(ConfigError, match="cannot be sent to worker processes: TypeError"):
-        make_worlds(lambda: lock and Unruly("raise"), 2, workers=1)
+        make_envs(lambda: lock and Unruly("raise"), 2, workers=1)
 
 
 def test_an_environment_that_cannot_be_made_in_a_worker_is_one_sentence():
@@ -135,18 +135,18 @@ def test_an_environment_that_cannot_be_made_in_a_worker_is_one_sentence():
         raise FileNotFoundError("robot.xml")
 
     with pytest.raises(Exception, match=r"cannot be made: FileNotFoundError: robot.xml"):
-        make_worlds(broken, 2, workers=2)
+        make_envs(broken, 2, workers=2)
 
 
 PARENT = """
 import sys
 sys.path.insert(0, {tests!r})
 import numpy as np
-from worlds_for_tests import Counting, Unruly
-from td3.environments import make_worlds
-worlds = make_worlds({make}, 2, workers=2, timeout=600)
-worlds.reset([1, 2])
-print(*(worker.process.pid for worker in worlds._workers), flush=True)
+from example_envs import Counting, Unruly
+from td3.environments import make_envs
+envs = make_envs({make}, 2, workers=2, timeout=600)
+envs.reset([1, 2])
+print(*(worker.process.pid for worker in envs._workers), flush=True)
 {then}
 """
 
@@ -170,7 +170,7 @@ def alive(pid):
     ("make", "then"),
     [
         ("Counting", "sys.stdin.read()"),
-        ('lambda: Unruly("hang", 0)', "worlds.step(np.zeros((2, 1), np.float32))"),
+        ('lambda: Unruly("hang", 0)', "envs.step(np.zeros((2, 1), np.float32))"),
     ],
     ids=["waiting", "in a hanging step"],
 )

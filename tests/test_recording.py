@@ -15,19 +15,19 @@ import test_native
 import tiny
 import torch
 from engines import BOTH, WHY_NOT
+from example_envs import Counting, Probe
 from gymnasium import spaces
 from test_training import bytes_of
-from worlds_for_tests import Counting, Probe
 
 import td3
 from td3 import recording, training
 from td3.config import Config
-from td3.keeping import read_metrics, verify
 from td3.learner import Learner
 from td3.learner.making import bytes_of_networks, make_learner
 from td3.learner.native.engine import NativeLearner
 from td3.recording import Allowance, Recorder, chosen, histogram
 from td3.replay import bytes_per_transition
+from td3.storage import read_metrics, verify
 from td3.training import Session
 from td3.types import Layout, Picture, Transitions
 
@@ -55,7 +55,7 @@ def played(settings, run):
     for _ in session.advance(settings.steps):
         pass
     session.close()
-    streams = [session.replay_chance, session.smoothing_chance, session.collector.chance]
+    streams = [session.replay_rng, session.smoothing_rng, session.collector.rng]
     metrics = [
         {name: value for name, value in row.items() if not name.startswith("time/")}
         for row in read_metrics(run / "metrics.jsonl")
@@ -100,7 +100,7 @@ def tiny_record(engine, tmp_path, monkeypatch, count, **settings):
     for number in range(1, count + 1):
         assert recorder.due(number, learner.updates)
         before = {name: kept(getattr(learner, name)) for name in recording.NETWORKS}
-        rows, noise, _ = learner.draw(np.random.default_rng(0), np.random.default_rng(1))
+        rows, noise, _ = learner.sample(np.random.default_rng(0), np.random.default_rng(1))
         replay, smoothing = np.random.default_rng(0), np.random.default_rng(1)
         means = recorder.learn(learner, number, replay, smoothing, "by hand")
     recorder.close()
@@ -136,7 +136,7 @@ def test_a_recorded_update_tells_what_can_be_worked_out_on_paper(engine, tmp_pat
     assert shown["q1"] == pytest.approx(q1, rel=1e-5) and shown["q2"] == pytest.approx(q2, rel=1e-5)
     own_action = np.tanh(0.5 * (s + 2))  # before the actor's step …
     assert np.ravel(shown["own_action"]) == pytest.approx(own_action, rel=1e-6)
-    first, _, last = learner.critics.layers  # … judged by the critic after its own
+    first, _, last = learner.critics.layers  # … evaluated by the critic after its own
     hidden = s * first.weight[0, 0].item() + own_action * first.weight[0, 1].item() + first.bias[0].item()
     own_q1 = hidden * last.weight[0].item() + last.bias[0].item()
     assert shown["own_q1"] == pytest.approx(own_q1, rel=1e-6)
@@ -239,9 +239,9 @@ def test_bars_are_a_tenth_wide_and_what_is_no_number_is_in_none():
 
 def test_ages_count_back_from_the_newest_row_also_after_the_ring_has_wrapped(tmp_path):
     settings = Config(env="none", hidden=(8,), batch_size=40, buffer_size=10)
-    learner = test_native.filled(Learner(Layout(3), 2, settings, 0), 13)  # places 0, 1, 2 hold rows 10, 11, 12
+    learner = test_native.filled(Learner(Layout(3), 2, settings, 0), 13)  # indices 0, 1, 2 hold rows 10, 11, 12
     recorder = Recorder(tmp_path / "updates.jsonl", settings, 0)
-    rows, *_ = learner.draw(np.random.default_rng(0), np.random.default_rng(1))
+    rows, *_ = learner.sample(np.random.default_rng(0), np.random.default_rng(1))
     recorder.learn(learner, 1, np.random.default_rng(0), np.random.default_rng(1), "torch")
     recorder.close()
     ages = np.array([2, 1, 0, 9, 8, 7, 6, 5, 4, 3])[rows]
@@ -257,8 +257,8 @@ class Clock:
         return self.now
 
 
-def recorded_steps(tmp_path, cost, tick, last, **settings):
-    """At which steps the updates were recorded, if each step takes `tick` and each recorded update `cost`."""
+def recorded_steps(tmp_path, cost, result, last, **settings):
+    """At which steps the updates were recorded, if each step takes `step` and each recorded update `cost`."""
     clock = Clock()
     learner = test_native.filled(QUICKEST(Layout(3), 2, Config(env="none", hidden=(4,), batch_size=4, **settings), 0))
     recorder = Recorder(tmp_path / "updates.jsonl", learner.config, 0, clock)
@@ -271,7 +271,7 @@ def recorded_steps(tmp_path, cost, tick, last, **settings):
     learner.update = slow
     chances = np.random.default_rng(0), np.random.default_rng(1)
     for step in range(1, last + 1):
-        clock.now += tick
+        clock.now += result
         if recorder.due(step, learner.updates):
             recorder.learn(learner, step, *chances, "native")
             found.append(step)
@@ -448,7 +448,7 @@ SEEING = {"hidden": (8,), "encoder_channels": (2, 3), "encoder_features": 5, "bu
 
 
 class Seeing(gymnasium.Env):
-    """An image and two numbers, all by chance; ends after nine steps, every second time by time limit."""
+    """An image and two numbers, all random; ends after nine steps, every second time by time limit."""
 
     observation_space = spaces.Dict({"eye": spaces.Box(0, 255, (12, 10, 3), np.uint8), "ear": spaces.Box(-1, 1, (2,))})
     action_space = spaces.Box(-1, 1, (2,), np.float32)
@@ -504,14 +504,14 @@ def frames_of(told):
 
 
 def seeing(pictures=EYES, stack=1, numbers=0, rows=60, **settings):
-    """A learner that remembers one episode of frames by chance."""
-    layout, chance = Layout(numbers, pictures, stack), np.random.default_rng(7)
+    """A learner that remembers one episode of frames by rng."""
+    layout, rng = Layout(numbers, pictures, stack), np.random.default_rng(7)
     learner = Learner(layout, 2, Config(env="none", **{**SEEING, "batch_size": 16, **settings}), 0)
-    frames = chance.integers(0, 256, (rows + 1, layout.frame), dtype=np.uint8)
+    frames = rng.integers(0, 256, (rows + 1, layout.frame), dtype=np.uint8)
     stacked = np.stack([frames[np.maximum(np.arange(n - stack + 1, n + 1), 0)] for n in range(rows + 1)])
-    seen = layout.joined(stacked, chance.standard_normal((rows + 1, numbers)).astype(np.float32))
-    action = chance.uniform(-1, 1, (rows, 2)).astype(np.float32)
-    reward = chance.standard_normal(rows).astype(np.float32)
+    seen = layout.joined(stacked, rng.standard_normal((rows + 1, numbers)).astype(np.float32))
+    action = rng.uniform(-1, 1, (rows, 2)).astype(np.float32)
+    reward = rng.standard_normal(rows).astype(np.float32)
     learner.memory.add(Transitions.in_a_row(seen[:-1], action, reward, seen[1:], np.arange(rows) == rows - 1))
     return learner
 
@@ -520,8 +520,8 @@ def recorded_image_update(learner, path, count=1):
     """What the last of so many updates told, and the batch that it read."""
     recorder = Recorder(path / "updates.jsonl", learner.config, 0, clock=lambda: 0.0)
     for number in range(1, count + 1):
-        drawn = learner.draw(np.random.default_rng(number), np.random.default_rng(1))
-        batch = learner.recall(drawn)
+        drawn = learner.sample(np.random.default_rng(number), np.random.default_rng(1))
+        batch = learner.load_batch(drawn)
         recorder.learn(learner, number, np.random.default_rng(number), np.random.default_rng(1), "torch")
     recorder.close()
     return lines(path)[-1], batch, drawn
@@ -631,8 +631,8 @@ def test_the_encoders_gradient_and_how_far_it_and_its_target_moved_are_told_apar
 
 def test_what_actor_and_critics_made_of_images_is_told_as_the_update_had_it(tmp_path):
     learner = seeing(stack=2, policy_delay=1)
-    drawn = learner.draw(np.random.default_rng(1), np.random.default_rng(1))
-    batch = learner.recall(drawn)
+    drawn = learner.sample(np.random.default_rng(1), np.random.default_rng(1))
+    batch = learner.load_batch(drawn)
     with torch.no_grad():
         own_action = learner.actor(learner.critics.encoder(batch.observation))
         target_action = learner.actor_target(learner.critic_targets.encoder(batch.next_observation))
@@ -645,7 +645,7 @@ def test_what_actor_and_critics_made_of_images_is_told_as_the_update_had_it(tmp_
 
 def test_ages_and_places_of_frames_count_moments_of_which_an_episode_has_one_more(tmp_path):
     told, _, drawn = recorded_image_update(seeing(stack=2, rows=60), tmp_path)
-    ages = 60 - drawn.places  # the beginning is place 0
+    ages = 60 - drawn.indices  # the beginning is place 0
     assert told["memory"] == {"rows": 60, "capacity": 200, "mean_age": ages.mean(), "oldest_age": 60}
     assert told["images"]["transition_bytes"] == bytes_per_transition(Layout(0, EYES, 2), 2)
 
@@ -675,25 +675,25 @@ def test_a_record_of_numbers_alone_has_nothing_of_images(tmp_path, monkeypatch):
 def test_an_evaluation_tells_the_discounted_return_and_what_the_critic_promised():
     from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-    from td3.environments import make_worlds
+    from td3.environments import make_envs
     from td3.evaluation import play_episodes
 
     policy = lambda o: np.full((len(o), 2), 0.25, np.float32)
     value = lambda o, a: (o[:, 2] * 100 + a[:, 0]).astype(np.float32)  # of a step that is not the first: 100 and more
-    worlds = make_worlds(Counting)
-    judged = play_episodes(worlds, policy, [1, 2], 0.5, value)
-    worlds.close()
-    assert judged.lengths == (3, 5) and judged.returns == (0.75, 1.25)
-    assert judged.discounted == (0.25 * 1.75, 0.25 * 1.9375) and judged.predicted == (0.25, 0.25)
+    envs = make_envs(Counting)
+    evaluation = play_episodes(envs, policy, [1, 2], 0.5, value)
+    envs.close()
+    assert evaluation.lengths == (3, 5) and evaluation.returns == (0.75, 1.25)
+    assert evaluation.discounted == (0.25 * 1.75, 0.25 * 1.9375) and evaluation.predicted == (0.25, 0.25)
     for mode in AutoresetMode:
-        worlds = make_worlds(lambda mode=mode: SyncVectorEnv([Counting] * 3, autoreset_mode=mode))
-        judged = play_episodes(worlds, policy, [1, 2, 3, 4, 5], 0.5, value)
-        worlds.close()
-        assert judged.predicted == (0.25,) * 5
-        assert judged.discounted == tuple(0.5 * (1 - 0.5**length) for length in judged.lengths)
-    worlds = make_worlds(Counting)
-    without = play_episodes(worlds, policy, [1])
-    worlds.close()
+        envs = make_envs(lambda mode=mode: SyncVectorEnv([Counting] * 3, autoreset_mode=mode))
+        evaluation = play_episodes(envs, policy, [1, 2, 3, 4, 5], 0.5, value)
+        envs.close()
+        assert evaluation.predicted == (0.25,) * 5
+        assert evaluation.discounted == tuple(0.5 * (1 - 0.5**length) for length in evaluation.lengths)
+    envs = make_envs(Counting)
+    without = play_episodes(envs, policy, [1])
+    envs.close()
     assert without.predicted == () and without.discounted == without.returns
 
 
@@ -714,8 +714,8 @@ def test_the_record_has_promise_and_truth_and_an_agent_alone_has_no_promise(tmp_
     promised = [event.evaluation.predicted for event in events if isinstance(event, td3.Evaluated)]
     assert [row["eval/predicted_q"] for row in rows] == [float(np.mean(one)) for one in promised]
     assert [len(one) for one in promised] == [2, 2] and promised[0] != promised[1]
-    judged = td3.evaluate(td3.load(run, env=lambda: Probe("endless")), episodes=3)
-    assert judged.predicted == () and judged.discounted == (1.9375,) * 3
+    evaluation = td3.evaluate(td3.load(run, env=lambda: Probe("endless")), episodes=3)
+    assert evaluation.predicted == () and evaluation.discounted == (1.9375,) * 3
 
 
 # ---- networks that cannot fit ----

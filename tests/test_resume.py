@@ -9,9 +9,9 @@ import pytest
 from engines import BOTH, WHY_NOT, needs_native
 
 import td3
-from td3.keeping import RunFolder, read_metrics
-from td3.keeping.checkpoint import find
 from td3.learner import making
+from td3.storage import RunFolder, read_metrics
+from td3.storage.checkpoint import find
 from td3.training import Session
 
 SMALL = {
@@ -23,7 +23,7 @@ EYES = {"encoder_channels": (4,), "encoder_features": 8, "steps": 130}
 
 
 class Wandering(gymnasium.Env):
-    """Draws from its own stream at every reset and step; ends by chance or by a time limit."""
+    """Draws from its own stream at every reset and step; ends at random or by a time limit."""
 
     observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float32)
     action_space = gymnasium.spaces.Box(-2, 3, (1,), np.float32)
@@ -41,7 +41,7 @@ class Wandering(gymnasium.Env):
 
 
 class Clockwork(Wandering):
-    """Leaves nothing to chance, and has no random state at all."""
+    """Is deterministic, and has no random state at all."""
 
     def reset(self, *, seed=None, options=None):
         self.place, self.count = np.float32([0.5, -0.5]), 0
@@ -167,7 +167,7 @@ CASES = {
     "four environments in two workers": ({"num_envs": 4, "workers": 2}, [101]),
     "four, after each episode": ({"num_envs": 4, "update_schedule": "episode", "update_after": 0}, [61, 203]),
     "every step of a stretch": ({"steps": 130}, list(range(80, 96))),
-    "an environment without chance": ({"env": Clockwork, "num_envs": 2}, [60, 150]),
+    "an environment without random numbers": ({"env": Clockwork, "num_envs": 2}, [60, 150]),
     "Pendulum": ({"env": "Pendulum-v1", "steps": 420}, [130, 200, 333]),
     "a MuJoCo task": ({"env": "Hopper-v5"}, [60, 155, 250]),
     "torch": ({"engine": "torch"}, [70, 101, 202]),
@@ -275,7 +275,7 @@ def test_a_checkpoint_costs_what_is_new_and_old_rows_go_with_the_ring(tmp_path):
 
 
 def test_a_large_memory_is_written_in_pieces_and_read_again(tmp_path, monkeypatch):
-    from td3.keeping import checkpoint
+    from td3.storage import checkpoint
 
     monkeypatch.setattr(checkpoint, "SEGMENT", 40 * 33)
     run = tmp_path / "run"

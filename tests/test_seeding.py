@@ -32,19 +32,19 @@ def test_a_forged_state_is_a_value_error(forged):
     rng = np.random.default_rng(0)
     good = seeding.state_of(rng)
     with pytest.raises(ValueError, match="the state of a random stream cannot be used: "):
-        seeding.put_state(rng, {**good, **forged})
+        seeding.load_state(rng, {**good, **forged})
 
 
 @pytest.mark.parametrize("forged", [None, [], "x", 5, {}])
 def test_what_is_no_state_at_all_is_a_value_error(forged):
     with pytest.raises(ValueError, match="the state of a random stream cannot be used: "):
-        seeding.put_state(np.random.default_rng(0), forged)
+        seeding.load_state(np.random.default_rng(0), forged)
 
 
 def test_a_stream_goes_on_where_it_stood():
     rng, again = np.random.default_rng(0), np.random.default_rng(1)
     rng.random(7, dtype=np.float32)
-    seeding.put_state(again, seeding.state_of(rng))
+    seeding.load_state(again, seeding.state_of(rng))
     assert (again.random(9, dtype=np.float32) == rng.random(9, dtype=np.float32)).all()
 
 

@@ -3,13 +3,13 @@
 import gymnasium
 import numpy as np
 import pytest
+from example_envs import Spaces, with_actions
 from gymnasium import spaces
-from worlds_for_tests import Spaces, with_actions
 
 from td3.collection import Collector
 from td3.environments import ActionMap, ObservationMap
+from td3.environments.envs import SerialEnvs
 from td3.environments.spaces import BadValue, oddities, space_from_data, space_to_data
-from td3.environments.worlds import LocalWorlds
 from td3.errors import SpaceError
 
 Box = spaces.Box
@@ -39,9 +39,9 @@ OBSERVATIONS = {
 @pytest.mark.parametrize("name", list(OBSERVATIONS))
 def test_an_observation_becomes_one_vector_of_finite_float32(name):
     space, size = OBSERVATIONS[name]
-    worlds = LocalWorlds(name, [Spaces(space, Box(-1, 1, (1,)))])
-    playing = Collector(worlds, [7], np.random.default_rng(0), 100, 0.1)
-    rows = [playing.play(lambda o: o).transitions for _ in range(25)]
+    envs = SerialEnvs(name, [Spaces(space, Box(-1, 1, (1,)))])
+    collector = Collector(envs, [7], np.random.default_rng(0), 100, 0.1)
+    rows = [collector.collect(lambda o: o).transitions for _ in range(25)]
     for row in rows:
         assert row.observation.shape == (1, size) and row.observation.dtype == np.float32
         assert np.isfinite(row.next_observation).all()
@@ -137,9 +137,9 @@ def test_minus_one_and_one_are_the_environments_bounds(name):
     assert executed.dtype == np.float32 and executed.tolist() == ends
     middle = actions.to_env(0 * extreme)[0]
     assert middle == pytest.approx((np.array(ends[0]) + np.array(ends[1])) / 2)
-    playing = Collector(LocalWorlds(name, [env]), [1], np.random.default_rng(0), 50, 0.1)
+    collector = Collector(SerialEnvs(name, [env]), [1], np.random.default_rng(0), 50, 0.1)
     for _ in range(60):  # the environment itself asserts that every action is inside its space
-        playing.play(lambda o, size=actions.size: np.ones((1, size), np.float32))
+        collector.collect(lambda o, size=actions.size: np.ones((1, size), np.float32))
     assert len(env.actions) == 60
 
 
@@ -160,7 +160,7 @@ REFUSED = {
 def test_an_action_space_that_cannot_work_is_one_clear_sentence(name):
     space, sentence = REFUSED[name]
     with pytest.raises(SpaceError, match=sentence) as refusal:
-        LocalWorlds(name, [Spaces(Box(-1, 1, (1,)), space)])
+        SerialEnvs(name, [Spaces(Box(-1, 1, (1,)), space)])
     assert "\n" not in str(refusal.value)
 
 

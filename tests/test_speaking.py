@@ -16,9 +16,9 @@ import pytest
 import td3
 from bench import survival
 from bench.forging import forge
-from td3.keeping import disk
-from td3.keeping.lock import Lock
-from td3.types import Resumed, SaveFailed, Started
+from td3.events import Resumed, SaveFailed, Started
+from td3.storage import disk
+from td3.storage.lock import Lock
 from td3.views import cli, speaking
 from td3.views.speaking import LONGEST, answer, answers_only, printable, say, shell_word, write_out
 from td3.views.terminal import LiveView

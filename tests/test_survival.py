@@ -18,8 +18,8 @@ import pytest
 import td3
 from bench import survival
 from bench.forging import newest, seal
-from td3.keeping import RunFolder, disk, verify
-from td3.keeping.checkpoint import find
+from td3.storage import RunFolder, disk, verify
+from td3.storage.checkpoint import find
 from td3.views.cli import main
 
 TD3 = [sys.executable, "-m", "td3"]
@@ -150,11 +150,11 @@ def files_of(run):
 
 
 def test_every_one_of_300_flipped_bits_is_noticed_and_no_tensor_is_silently_different(whole):
-    chance, networks = random.Random(0), survival.networks(whole)
+    rng, networks = random.Random(0), survival.networks(whole)
     for _ in range(300):
-        path = chance.choice(files_of(whole))
+        path = rng.choice(files_of(whole))
         data = bytearray(path.read_bytes())
-        bit = chance.randrange(8 * len(data))
+        bit = rng.randrange(8 * len(data))
         data[bit >> 3] ^= 1 << (bit & 7)
         survival.damaged(whole, path, bytes(data), networks)
 

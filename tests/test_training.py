@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 import torch
 from engines import BOTH
-from worlds_for_tests import Counting, Probe, Unruly
+from example_envs import Counting, Probe, Unruly
 
 import td3
 import td3.types
 from td3 import seeding
 from td3.learner import making
 from td3.learner.state import network_tensors, optimizer_tensors
-from td3.measuring import Means
+from td3.metrics import Means
 from td3.training import Session, crossed
 from td3.views.checking import check_environment
 
@@ -164,16 +164,16 @@ def test_an_evaluation_is_noise_free_in_fresh_starts_and_does_not_depend_on_othe
 def test_evaluation_is_the_mean_of_whole_episodes_also_in_a_vector_environment():
     from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-    from td3.environments import make_worlds
+    from td3.environments import make_envs
     from td3.evaluation import play_episodes
 
     policy = lambda o: np.full((len(o), 2), 0.5, np.float32)
-    expected = play_episodes(make_worlds(Counting), policy, [1, 2, 3, 4, 5])
+    expected = play_episodes(make_envs(Counting), policy, [1, 2, 3, 4, 5])
     assert expected.lengths == (3, 5, 7, 4, 6)  # one environment: an episode more is begun behind each
     for mode in AutoresetMode:
-        worlds = make_worlds(lambda mode=mode: SyncVectorEnv([Counting] * 3, autoreset_mode=mode))
-        found = play_episodes(worlds, policy, [1, 2, 3, 4, 5])
-        worlds.close()
+        envs = make_envs(lambda mode=mode: SyncVectorEnv([Counting] * 3, autoreset_mode=mode))
+        found = play_episodes(envs, policy, [1, 2, 3, 4, 5])
+        envs.close()
         assert found.returns == tuple(length / 2 for length in found.lengths)
         assert found.episodes == 5 and found.lengths[:3] == (3, 3, 3)
 
@@ -292,30 +292,30 @@ def test_an_episode_without_an_end_does_not_hang_an_evaluation(monkeypatch):
 
 
 def test_evaluation_plays_exactly_what_the_actor_says():
-    from td3.environments import make_worlds
+    from td3.environments import make_envs
     from td3.evaluation import play_episodes
 
     # Counting pays its action: three steps of 0.25, and nothing but that
-    worlds = make_worlds(Counting)
-    judged = play_episodes(worlds, lambda o: np.full((1, 2), 0.25, np.float32), [1])
-    assert judged.returns == (0.75,) and judged.lengths == (3,)
+    envs = make_envs(Counting)
+    evaluation = play_episodes(envs, lambda o: np.full((1, 2), 0.25, np.float32), [1])
+    assert evaluation.returns == (0.75,) and evaluation.lengths == (3,)
 
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_an_interrupted_step_is_forgotten_and_episodes_begin_anew(workers):
     session = Session(config(env=Counting, num_envs=2, workers=workers, eval_every=0))
-    step = session.worlds.step
+    step = session.envs.step
 
     def interrupted(actions):
-        session.worlds.step = step
+        session.envs.step = step
         if workers:
-            session.worlds._ask("step", [(actions,)])
+            session.envs._ask("step", [(actions,)])
         else:
             step(actions)
         raise KeyboardInterrupt
 
     list(session.advance(10))
-    session.worlds.step = interrupted
+    session.envs.step = interrupted
     with pytest.raises(KeyboardInterrupt):
         list(session.advance(20))
     list(session.advance(60))

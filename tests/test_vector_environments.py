@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from example_envs import Counting, Spaces, ends
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
-from worlds_for_tests import Counting, Spaces, ends
 
 from td3.collection import Collector
-from td3.environments import make_worlds
+from td3.environments import make_envs
 from td3.errors import ConfigError, SpaceError
 
 N = 4
@@ -26,19 +26,19 @@ def process_ways():
     return {f"async {mode.name.lower()}": (vector(mode, AsyncVectorEnv), 1, 0) for mode in AutoresetMode}
 
 
-def play(env, num_envs, workers, ticks=60):
+def play(env, num_envs, workers, steps=60):
     """Every stored row, as numbers, of a policy that depends on what it sees."""
-    worlds = make_worlds(env, num_envs, workers)
+    envs = make_envs(env, num_envs, workers)
     try:
-        playing = Collector(worlds, SEEDS, np.random.default_rng(0), 0, 0.0)
-        rows = [playing.play(lambda o: np.sin(o[:, :2] + o[:, 2:])).transitions for _ in range(ticks)]
+        collector = Collector(envs, SEEDS, np.random.default_rng(0), 0, 0.0)
+        rows = [collector.collect(lambda o: np.sin(o[:, :2] + o[:, 2:])).transitions for _ in range(steps)]
     finally:
-        worlds.close()
+        envs.close()
     stored = [
         np.concatenate([one[field].reshape(len(one.reward), [3, 2, 1, 3, 1][field]) for one in rows])
         for field in range(5)
     ]
-    assert playing.steps == len(stored[0])
+    assert collector.steps == len(stored[0])
     return np.concatenate(stored, axis=1)
 
 
@@ -87,7 +87,7 @@ def test_every_row_is_one_step_of_one_episode(way):
 def test_the_rows_differ_only_by_the_resets_that_a_mode_spends_ticks_on():
     counts = {way: len(play(*how)) for way, how in ways().items()}
     assert counts["in process"] == counts["same_step"] == counts["disabled"] == 60 * N
-    # episodes of 3, 4, 5, 6, 7 steps, each with one tick lost behind it: two rounds are exactly 60 ticks
+    # episodes of 3, 4, 5, 6, 7 steps, each with one step lost behind it: two rounds are exactly 60 steps
     assert counts["next_step"] == 50 * N
 
 
@@ -98,13 +98,13 @@ def test_dict_observations_keep_their_final_part_in_same_step_mode():
         {"a": spaces.Box(0, 1, (2,)), "b": spaces.Discrete(3), "c": spaces.Tuple([spaces.Box(0, 1, ())])}
     )
     make = lambda: Spaces(space, spaces.Box(-1, 1, (2,)))
-    worlds = make_worlds(vector(AutoresetMode.SAME_STEP, make=make))
-    worlds.reset(SEEDS)
-    ticks = [worlds.step(np.zeros((N, 2), np.float32)) for _ in range(10)]
-    worlds.close()
-    assert ticks[-1].truncated.all() and ticks[-1].next_observation.shape == (N, 6)
-    assert (ticks[-1].next_observation != ticks[-1].observation).any(axis=1).all()
-    assert (ticks[0].next_observation == ticks[0].observation).all()
+    envs = make_envs(vector(AutoresetMode.SAME_STEP, make=make))
+    envs.reset(SEEDS)
+    results = [envs.step(np.zeros((N, 2), np.float32)) for _ in range(10)]
+    envs.close()
+    assert results[-1].truncated.all() and results[-1].next_observation.shape == (N, 6)
+    assert (results[-1].next_observation != results[-1].observation).any(axis=1).all()
+    assert (results[0].next_observation == results[0].observation).all()
 
 
 def test_an_unknown_autoreset_mode_is_refused():
@@ -114,11 +114,11 @@ def test_an_unknown_autoreset_mode_is_refused():
         return envs
 
     with pytest.raises(SpaceError, match=r"autoreset_mode.*NEXT_STEP, .*says 'sometimes'"):
-        make_worlds(make)
+        make_envs(make)
 
 
 def test_a_ready_made_vector_environment_has_its_own_number_of_environments():
     with pytest.raises(ConfigError, match=r"num_envs must be left alone or 4.*got 3"):
-        make_worlds(vector(AutoresetMode.NEXT_STEP), 3)
+        make_envs(vector(AutoresetMode.NEXT_STEP), 3)
     with pytest.raises(ConfigError, match="workers must be 0"):
-        make_worlds(vector(AutoresetMode.NEXT_STEP), 2, workers=1)
+        make_envs(vector(AutoresetMode.NEXT_STEP), 2, workers=1)

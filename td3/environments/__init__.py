@@ -19,27 +19,27 @@ if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get(
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     os.environ.setdefault("SDL_AUDIODRIVER", "dummy")
 
-from td3.environments.images import View
-from td3.environments.making import (
+from td3.environments.envs import Envs
+from td3.environments.factory import (
     check_apart,
-    environments_of,
+    in_this_process,
+    make_envs,
     make_single,
-    make_to_draw,
-    make_worlds,
-    maker_to_draw,
+    make_to_render,
+    maker_to_render,
 )
 from td3.environments.spaces import ActionMap, ObservationMap
-from td3.environments.worlds import Worlds
+from td3.environments.wrappers import Wrappers
 
 __all__ = [
     "ActionMap",
+    "Envs",
     "ObservationMap",
-    "View",
-    "Worlds",
+    "Wrappers",
     "check_apart",
-    "environments_of",
+    "in_this_process",
+    "make_envs",
     "make_single",
-    "make_to_draw",
-    "make_worlds",
-    "maker_to_draw",
+    "make_to_render",
+    "maker_to_render",
 ]

@@ -353,10 +353,10 @@ def _bound_to_data(bound: NDArray[Any]) -> Any:
 def space_from_data(data: Any) -> Space[Any]:
     """Makes the space that data describes: one of these six kinds, of numbers alone, and no larger than can be read."""
     try:
-        described: Any = msgspec.convert(data, _Described)
-        if described.size() > LARGEST:
-            raise ValueError(f"it has {described.size():,} numbers, and at most {LARGEST:,} can be read")
-        return described.make()  # type: ignore[no-any-return]
+        description: Any = msgspec.convert(data, _Described)
+        if description.size() > LARGEST:
+            raise ValueError(f"it has {description.size():,} numbers, and at most {LARGEST:,} can be read")
+        return description.make()  # type: ignore[no-any-return]
     except (AssertionError, ArithmeticError, KeyError, RecursionError, TypeError, ValueError) as problem:
         raise SpaceError(f"No space is described: {type(problem).__name__}: {problem}.") from None
 

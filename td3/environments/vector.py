@@ -15,16 +15,16 @@ import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
+from td3.environments.envs import check_flag, check_reward, unpack
 from td3.environments.faults import PASSED_ON, STOPPED, BadValue, as_array, close_quietly, failure, shown
 from td3.environments.spaces import ActionMap, ObservationMap
-from td3.environments.worlds import check_flag, check_reward, unpack
 from td3.errors import EnvironmentFailure, SpaceError
-from td3.types import Bools, Episode, Float32s, Rows, Tick
+from td3.types import Bools, Episode, Float32s, Rows, StepResult
 
 Answer = TypeVar("Answer")
 
 
-class VectorWorlds:
+class GymVectorEnvs:
     def __init__(self, name: str, envs: VectorEnv[Any, Any, Any], timeout: float) -> None:
         self.name, self.envs, self.timeout = name, envs, timeout
         self.num_envs = envs.num_envs
@@ -52,16 +52,16 @@ class VectorWorlds:
         self._steps = np.array(steps or [0] * self.num_envs, np.int64)
         return self._ask("reset", lambda: self._rows(self._reset(seed=list(seeds))))
 
-    def step(self, actions: Float32s) -> Tick:
+    def step(self, actions: Float32s) -> StepResult:
         before = self._steps
         self._steps = before + ~self._only_reset
         try:
-            return self._ask("step", lambda: self._tick(actions))
+            return self._ask("step", lambda: self._step_all(actions))
         except BaseException:
             self._steps = before  # what failed half way counts for nobody
             raise
 
-    def _tick(self, actions: Float32s) -> Tick:
+    def _step_all(self, actions: Float32s) -> StepResult:
         valid = ~self._only_reset
         observation, rewards, terminateds, truncateds, info = self._step(self.action.to_env(actions))
         seen = self._rows(observation)
@@ -77,7 +77,7 @@ class VectorWorlds:
         elif self.mode is AutoresetMode.DISABLED and ended.any():
             fresh = self._ask("reset", lambda: self._rows(self._reset(options={"reset_mask": ended.copy()})))
             look_at = np.where(ended[:, None], fresh, seen)
-        return Tick(led_to, reward, terminated, truncated, valid, look_at)
+        return StepResult(led_to, reward, terminated, truncated, valid, look_at)
 
     def capture(self) -> list[Episode]:
         """A ready-made vector is a closed box: how its episodes began cannot be known."""

@@ -1,7 +1,7 @@
 """Environments in worker processes: the child's side, `python -m td3.environments.worker FD PARENT TIED`.
 
 A worker answers one message at a time and ends when the connection or its parent does: it never
-outlives the run, not even one that was killed with no chance to say so.
+outlives the run, not even one that was killed before it could say so.
 """
 
 import contextlib
@@ -18,9 +18,9 @@ from typing import Any
 
 import cloudpickle
 
+from td3.environments.envs import SerialEnvs
+from td3.environments.factory import make_local
 from td3.environments.faults import told
-from td3.environments.making import make_local
-from td3.environments.worlds import LocalWorlds
 from td3.errors import EnvironmentFailure, TD3Error
 
 
@@ -33,20 +33,20 @@ def main(descriptor: int, parent: int, tied: int) -> None:
 
 
 def serve(connection: "Connection[Any, Any]") -> None:
-    path, name, first, count, view = connection.recv()
+    path, name, first, count, wrappers = connection.recv()
     sys.path[:] = path  # the user's modules are found where the parent found them
     by_value = connection.recv_bytes()
-    worlds: list[LocalWorlds] = []
+    envs: list[SerialEnvs] = []
 
     def start() -> tuple[Any, Any]:
-        worlds.append(make_local(name, cloudpickle.loads(by_value), first, count, view))
-        return worlds[0].observation.space, worlds[0].action.space
+        envs.append(make_local(name, cloudpickle.loads(by_value), first, count, wrappers))
+        return envs[0].observation.space, envs[0].action.space
 
     who = f"Environment {first} ({name})"
     fine = _answer(connection, who, start)
     while fine:
         call, arguments = connection.recv()
-        fine = _answer(connection, who, getattr(worlds[0], call), *arguments)
+        fine = _answer(connection, who, getattr(envs[0], call), *arguments)
 
 
 def _answer(connection: "Connection[Any, Any]", who: str, function: Callable[..., Any], *arguments: Any) -> bool:

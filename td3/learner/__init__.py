@@ -2,7 +2,7 @@
 
 The update is a function of networks, batch and noise: whoever draws those owns the randomness. A faster
 performer, `native`, stands beside the page on the same parameter memory; `td3 selftest` holds both against a
-retelling, and one can go on where the other stopped.
+reference, and one can go on where the other stopped.
 """
 
 from contextlib import suppress
@@ -12,13 +12,13 @@ from typing import Any
 from td3.collection import Policy
 from td3.config import Config
 from td3.errors import ConfigError
-from td3.learner.encoders import Encoder, Vectors
+from td3.learner.encoders import Encoder, VectorEncoder
 from td3.learner.native.engine import NativeLearner, NativePolicy
 from td3.learner.native.fingerprint import why_edited
 from td3.learner.native.library import Missing, kernels, tested
 from td3.learner.native.supported import Unsupported, check_learner
-from td3.learner.networks import Actor, play
-from td3.learner.reading import Normalizer
+from td3.learner.networks import Actor, act
+from td3.learner.preprocessing import Normalizer
 from td3.learner.td3 import Learner
 from td3.types import Float32s, Layout, Rows
 
@@ -67,7 +67,7 @@ def why_not_learner(learner: Learner) -> str:
     return ""
 
 
-def described(engine: str) -> str:
+def engine_name(engine: str) -> str:
     """The engine with what its bits depend on: 'torch', or 'native avx2'."""
     return f"native {kernels()}" if engine == "native" else engine
 
@@ -90,8 +90,8 @@ def switched(learner: Learner, engine: str) -> Learner:
 
 def policy_of(actor: Actor, encoder: Encoder, config: Config, normalizer: Normalizer | None = None) -> Policy:
     """What the actor does, by the engine the config asks for if it is here, else by the other: both act alike."""
-    policy: Policy = partial(play, encoder, actor)
-    if type(encoder) is Vectors and config.engine != "torch" and not why_not_native(config):
+    policy: Policy = partial(act, encoder, actor)
+    if type(encoder) is VectorEncoder and config.engine != "torch" and not why_not_native(config):
         with suppress(ConfigError):
             policy = NativePolicy(actor)
     return policy if normalizer is None else partial(normalized, policy, normalizer)
@@ -101,4 +101,4 @@ def normalized(policy: Policy, normalizer: Normalizer, observations: Rows) -> Fl
     return policy(normalizer(observations))
 
 
-__all__ = ["ENGINES", "Learner", "choose_engine", "described", "policy_of", "switched", "why_not_native"]
+__all__ = ["ENGINES", "Learner", "choose_engine", "engine_name", "policy_of", "switched", "why_not_native"]

@@ -16,7 +16,7 @@ from td3.types import Layout, Picture
 LARGE = 48  # pixels: what is no smaller is taken in patches that do not overlap, in a third of the time
 
 
-class Vectors(nn.Module):
+class VectorEncoder(nn.Module):
     """Numbers are read as they are."""
 
     def __init__(self, size: int) -> None:
@@ -27,13 +27,15 @@ class Vectors(nn.Module):
         return observation
 
 
-class Images(nn.Module):
+class CombinedEncoder(nn.Module):
     """Each image through an eye of its own; the numbers beside them as they are; all joined."""
 
     def __init__(self, layout: Layout, channels: Sequence[int], features: int) -> None:
         super().__init__()
         self.layout = layout
-        self.eyes = nn.ModuleList(Eye(picture, layout.stack, channels, features) for picture in layout.pictures)
+        self.eyes = nn.ModuleList(
+            ImageEncoder(picture, layout.stack, channels, features) for picture in layout.pictures
+        )
         self.size = features * len(layout.pictures) + layout.numbers
 
     def forward(self, observation: Tensor) -> Tensor:
@@ -48,7 +50,7 @@ class Images(nn.Module):
         return torch.cat(parts, dim=1)
 
 
-class Eye(nn.Module):
+class ImageEncoder(nn.Module):
     """A stack of frames, (B, stack, bytes) → features, each in [−1, 1]."""
 
     def __init__(self, picture: Picture, stack: int, channels: Sequence[int], features: int) -> None:
@@ -77,10 +79,10 @@ class Eye(nn.Module):
         return torch.tanh(self.norm(self.joined(self.convolutions(pixels).flatten(1))))
 
 
-Encoder = Vectors | Images
+Encoder = VectorEncoder | CombinedEncoder
 
 
 def encoder_of(layout: Layout, config: Config) -> Encoder:
     if not layout.pictures:
-        return Vectors(layout.numbers)
-    return Images(layout, config.encoder_channels, config.encoder_features)
+        return VectorEncoder(layout.numbers)
+    return CombinedEncoder(layout, config.encoder_channels, config.encoder_features)

@@ -14,7 +14,7 @@ from td3.environments.spaces import describe_layout
 from td3.errors import ConfigError
 from td3.learner import ENGINES, Learner, choose_engine, switched
 from td3.learner.encoders import encoder_of
-from td3.replay.room import RESERVE, available, human
+from td3.machine import RESERVE, available, human
 from td3.types import Layout
 
 
@@ -25,9 +25,8 @@ def make_learner(engine: str, config: Config, layout: Layout, action_size: int) 
         check_networks(engine, config, layout, action_size)
         learner = ENGINES["torch"](layout, action_size, config, seed)
     if config.compile:
-        networks = [learner.actor, learner.actor_target, learner.critics, learner.critic_targets]
-        encoders = [one.encoder for one in (learner.critics, learner.critic_targets)] if layout.pictures else []
-        for network in (*networks, *encoders):
+        encoders = [learner.critics.encoder, learner.critic_targets.encoder] if layout.pictures else []
+        for network in (*learner.networks().values(), *encoders):
             network.compile()
     return learner
 
@@ -93,7 +92,7 @@ def check_settings(config: Config, layout: Layout, num_envs: int) -> None:
         raise ConfigError(f"random_shift must be 0 here: no image is observed; got {config.random_shift}.")
     if config.normalize_observations and not layout.numbers:
         raise ConfigError("normalize_observations must be left alone here: images alone are observed, and no numbers.")
-    # Frames are remembered once, so a transition can be drawn only while those before it are held, too.
+    # Frames are remembered once, so a transition can be sampled only while those before it are held, too.
     least = 2 * num_envs * (layout.stack + 1)
     if layout.pictures and config.buffer_size < least:
         raise ConfigError(

@@ -1,7 +1,9 @@
-"""The networks: an actor that decides, and twin critics that judge, computed side by side in one call."""
+"""The networks: an actor, and twin critics computed side by side in one call."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +18,7 @@ class Actor(nn.Module):
 
     def __init__(self, features: int, action_size: int, hidden: Sequence[int]) -> None:
         super().__init__()
-        self.layers = perceptron(undrawn_linear, features, hidden, action_size)
+        self.layers = perceptron(uninitialised_linear, features, hidden, action_size)
 
     def forward(self, features: Tensor) -> Tensor:
         return torch.tanh(self.layers(features))
@@ -48,8 +50,8 @@ class Critics(nn.Module):
 
 
 @torch.no_grad()
-def play(encoder: Encoder, actor: Actor, observations: Rows) -> Float32s:
-    """What the actor does, from array to array."""
+def act(encoder: Encoder, actor: nn.Module, observations: Rows) -> Float32s:
+    """Returns the actor's actions, from array to array."""
     device = next(actor.parameters()).device
     actions: Float32s = actor(encoder(torch.from_numpy(observations).to(device))).cpu().numpy()
     return actions
@@ -70,7 +72,7 @@ class TwinLinear(nn.Module):
         return torch.addmm(self.bias[0], x, self.weight[0])
 
 
-def undrawn_linear(inputs: int, outputs: int) -> nn.Module:
+def uninitialised_linear(inputs: int, outputs: int) -> nn.Module:
     """A linear layer without PyTorch's own first weights, which would be drawn from the global stream."""
     layer: nn.Module = skip_init(nn.Linear, inputs, outputs)
     return layer
@@ -86,12 +88,25 @@ def perceptron(
     return nn.Sequential(*layers, linear(inputs, outputs))
 
 
-def draw_weights(network: nn.Module, generator: torch.Generator) -> None:
-    """PyTorch's usual start, uniform in ±1/√inputs for weights and biases, from a stream of our own."""
+Network = TypeVar("Network", bound=nn.Module)
+
+
+def initialise(network: Network, generator: torch.Generator) -> Network:
+    """Gives linear and convolutional layers PyTorch's usual weights, uniform in ±1/√inputs, from `generator`."""
     for layer in network.modules():
         if isinstance(layer, nn.Linear | nn.Conv2d | TwinLinear):
             inputs = layer.weight.shape[1] if isinstance(layer, TwinLinear) else layer.weight[0].numel()
             bound = 1 / math.sqrt(inputs)
             with torch.no_grad():
                 layer.weight.uniform_(-bound, bound, generator=generator)
-                layer.bias.uniform_(-bound, bound, generator=generator)  # type: ignore[union-attr]
+                if layer.bias is not None:
+                    layer.bias.uniform_(-bound, bound, generator=generator)
+    return network
+
+
+@contextmanager
+def own_stream(seed: int) -> Iterator[None]:
+    """Whatever is drawn from PyTorch's global stream in here, as layers of your own may do, depends on `seed` alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield

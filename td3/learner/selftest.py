@@ -1,4 +1,4 @@
-"""Every engine's update against the float64 retelling: the largest difference after many updates.
+"""Every engine's update against the float64 reference: the largest difference after many updates.
 
 Three independent trials are run and the middle one counts: in float32 a number may fall on the other side of
 a ReLU's kink than in float64, which Adam then magnifies. That is rare with networks this small, and rounding;
@@ -13,9 +13,9 @@ import numpy as np
 import torch
 
 from td3.config import Config
-from td3.learner import ENGINES, described, why_not_native
+from td3.learner import ENGINES, engine_name, why_not_native
 from td3.learner.making import one_thread
-from td3.learner.retelling import Layers, Retelling, actor_layers, critic_layers
+from td3.learner.reference import Layers, NumpyReference, actor_layers, critic_layers
 from td3.learner.td3 import Learner
 from td3.types import Batch, Layout
 
@@ -47,15 +47,15 @@ def selftest(updates: int = UPDATES, seed: int = 0) -> Iterator[Result]:
             with one_thread():  # with networks this small a second one only waits, for minutes where cores are busy
                 errors = [compare(kind, dtype, updates, TRIALS * seed + trial) for trial in range(TRIALS)]
             name = str(dtype).removeprefix("torch.")
-            yield Result(described(engine), name, updates, statistics.median(errors), LIMITS[dtype])
+            yield Result(engine_name(engine), name, updates, statistics.median(errors), LIMITS[dtype])
 
 
 def compare(kind: type[Learner], dtype: torch.dtype, updates: int, seed: int) -> float:
     config = CONFIG
     learner = kind(Layout(OBSERVATIONS), ACTIONS, config, seed)
-    for network in (learner.actor, learner.actor_target, learner.critics, learner.critic_targets):
+    for network in learner.networks().values():
         network.to(dtype)
-    retelling = Retelling(
+    reference = NumpyReference(
         actor_layers(learner.actor),
         [critic_layers(learner.critics, which) for which in range(2)],
         tau=config.tau,
@@ -65,21 +65,21 @@ def compare(kind: type[Learner], dtype: torch.dtype, updates: int, seed: int) ->
         actor_lr=config.actor_lr,
         critic_lr=config.critic_lr,
     )
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     for _ in range(updates):
-        s, s2 = chance.standard_normal((2, ROWS, OBSERVATIONS))
-        a = chance.uniform(-1, 1, (ROWS, ACTIONS))
-        r, terminated = chance.standard_normal(ROWS), (chance.random(ROWS) < 0.1).astype(np.float64)
-        discount = np.power(config.gamma, chance.integers(1, 4, ROWS), dtype=np.float64)  # as of one to three steps
-        noise = chance.standard_normal((ROWS, ACTIONS))
+        s, s2 = rng.standard_normal((2, ROWS, OBSERVATIONS))
+        a = rng.uniform(-1, 1, (ROWS, ACTIONS))
+        r, terminated = rng.standard_normal(ROWS), (rng.random(ROWS) < 0.1).astype(np.float64)
+        discount = np.power(config.gamma, rng.integers(1, 4, ROWS), dtype=np.float64)  # as of one to three steps
+        noise = rng.standard_normal((ROWS, ACTIONS))
         tensors = (torch.from_numpy(column).to(dtype) for column in (s, a, r, s2, terminated, discount))
         learner.update(Batch(*tensors), torch.from_numpy(noise).to(dtype))
-        retelling.update(s, a, r, s2, terminated, discount, noise)
+        reference.update(s, a, r, s2, terminated, discount, noise)
     return max(
-        difference(actor_layers(learner.actor), retelling.actor),
-        difference(actor_layers(learner.actor_target), retelling.actor_target),
-        *(difference(critic_layers(learner.critics, k), retelling.critics[k]) for k in range(2)),
-        *(difference(critic_layers(learner.critic_targets, k), retelling.critic_targets[k]) for k in range(2)),
+        difference(actor_layers(learner.actor), reference.actor),
+        difference(actor_layers(learner.actor_target), reference.actor_target),
+        *(difference(critic_layers(learner.critics, k), reference.critics[k]) for k in range(2)),
+        *(difference(critic_layers(learner.critic_targets, k), reference.critic_targets[k]) for k in range(2)),
     )
 
 

@@ -1,4 +1,4 @@
-"""The learner as named tensors, the way it is kept on disk: networks, and what Adam remembers of them."""
+"""The learner as named tensors, the way checkpoints hold it: networks, and the optimisers' state."""
 
 from collections.abc import Mapping
 
@@ -7,61 +7,58 @@ from torch import Tensor, nn
 from td3.errors import RunError
 from td3.learner.encoders import Encoder
 from td3.learner.networks import Actor
-from td3.learner.reading import Normalizer
+from td3.learner.preprocessing import Normalizer
 from td3.learner.td3 import Learner
 
-NETWORKS = ("actor", "actor_target", "critics", "critic_targets")
 LONGEST_REASON = 500  # characters: PyTorch lists every tensor
-OPTIMIZERS = ("actor_optimizer", "critics_optimizer")
 
 
 def network_tensors(learner: Learner) -> dict[str, Tensor]:
     """'actor.layers.0.weight' → tensor; the two critics lie side by side in one tensor."""
     tensors = {
-        f"{network}.{name}": kept(tensor)
-        for network in NETWORKS
-        for name, tensor in getattr(learner, network).state_dict().items()
+        f"{name}.{key}": on_cpu(tensor)
+        for name, network in learner.networks().items()
+        for key, tensor in network.state_dict().items()
     }
-    read_with = learner.normalizer.tensors() if learner.normalizer else {}
-    return {**tensors, **{f"normalizer.{name}": tensor for name, tensor in read_with.items()}}
+    statistics = learner.normalizer.tensors() if learner.normalizer else {}
+    return {**tensors, **{f"normalizer.{name}": tensor for name, tensor in statistics.items()}}
 
 
 def bytes_of(tensors: Mapping[str, Tensor]) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
 
 
-def put_networks(learner: Learner, tensors: Mapping[str, Tensor]) -> None:
-    for network in NETWORKS:
-        put(getattr(learner, network), tensors, network)
+def load_networks(learner: Learner, tensors: Mapping[str, Tensor]) -> None:
+    for name, network in learner.networks().items():
+        load(network, tensors, name)
     if learner.normalizer:
-        learner.normalizer.put(part_of(tensors, "normalizer"))
+        learner.normalizer.load(part_of(tensors, "normalizer"))
 
 
-def put_policy(actor: Actor, encoder: Encoder, normalizer: Normalizer | None, tensors: Mapping[str, Tensor]) -> None:
+def load_policy(actor: Actor, encoder: Encoder, normalizer: Normalizer | None, tensors: Mapping[str, Tensor]) -> None:
     """What is needed to act, and no more."""
-    put(actor, tensors, "actor")
-    put(encoder, tensors, "critics.encoder")
+    load(actor, tensors, "actor")
+    load(encoder, tensors, "critics.encoder")
     if normalizer:
-        normalizer.put(part_of(tensors, "normalizer"))
+        normalizer.load(part_of(tensors, "normalizer"))
 
 
 def optimizer_tensors(learner: Learner) -> dict[str, Tensor]:
-    """'actor_optimizer.0.exp_avg' → tensor, by the place of the parameter; nothing before the first step."""
+    """'actor_optimizer.0.exp_avg' → tensor, by the index of the parameter; nothing before the first step."""
     return {
-        f"{name}.{place}.{key}": kept(value)
-        for name in OPTIMIZERS
-        for place, remembered in getattr(learner, name).state_dict()["state"].items()
-        for key, value in remembered.items()
+        f"{name}.{index}.{key}": on_cpu(value)
+        for name, optimizer in learner.optimizers().items()
+        for index, state in optimizer.state_dict()["state"].items()
+        for key, value in state.items()
     }
 
 
-def put_optimizers(learner: Learner, tensors: Mapping[str, Tensor]) -> None:
-    for name in OPTIMIZERS:
-        optimizer = getattr(learner, name)
+def load_optimizers(learner: Learner, tensors: Mapping[str, Tensor]) -> None:
+    for name, optimizer in learner.optimizers().items():
         state: dict[int, dict[str, Tensor]] = {}
         for key, value in part_of(tensors, name).items():
-            place, _, what = key.partition(".")
-            state.setdefault(int(place), {})[what] = value
+            index, _, what = key.partition(".")
+            state.setdefault(int(index), {})[what] = value
         parameters = optimizer.param_groups[0]["params"]
         if state and not fits(state, parameters):
             raise RunError(f"The optimizers' file does not fit the run's networks: {name}.")
@@ -70,14 +67,14 @@ def put_optimizers(learner: Learner, tensors: Mapping[str, Tensor]) -> None:
 
 def fits(state: Mapping[int, Mapping[str, Tensor]], parameters: list[Tensor]) -> bool:
     return set(state) == set(range(len(parameters))) and all(
-        set(state[place]) == {"step", "exp_avg", "exp_avg_sq"}
-        and state[place]["step"].shape == ()
-        and state[place]["exp_avg"].shape == state[place]["exp_avg_sq"].shape == parameter.shape
-        for place, parameter in enumerate(parameters)
+        set(state[index]) == {"step", "exp_avg", "exp_avg_sq"}
+        and state[index]["step"].shape == ()
+        and state[index]["exp_avg"].shape == state[index]["exp_avg_sq"].shape == parameter.shape
+        for index, parameter in enumerate(parameters)
     )
 
 
-def put(network: nn.Module, tensors: Mapping[str, Tensor], name: str) -> None:
+def load(network: nn.Module, tensors: Mapping[str, Tensor], name: str) -> None:
     try:
         network.load_state_dict(part_of(tensors, name))
     except RuntimeError as problem:
@@ -87,8 +84,8 @@ def put(network: nn.Module, tensors: Mapping[str, Tensor], name: str) -> None:
 
 def part_of(tensors: Mapping[str, Tensor], network: str) -> dict[str, Tensor]:
     prefix = network + "."
-    return {name.removeprefix(prefix): one for name, one in tensors.items() if name.startswith(prefix)}
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
-def kept(tensor: Tensor) -> Tensor:
+def on_cpu(tensor: Tensor) -> Tensor:
     return tensor.detach().cpu().contiguous()

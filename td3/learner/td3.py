@@ -1,100 +1,146 @@
-"""The algorithm, on one page: Twin Delayed DDPG in fifteen steps.
+"""The algorithm, in one file: Twin Delayed DDPG in fifteen steps.
 
-`Learner.__init__` is steps 1–3, `draw` is step 4, `update` is steps 5–15. Actions are in [−1, 1] here,
-so noise and its clip are in half action ranges. Nothing on this page is random: `draw` takes the
-generators it draws from, and `update` is a function of the networks, the batch and the noise.
+`Learner.__init__` is steps 1–3, `sample` is step 4, `target` is steps 5–9, `update` is steps 10–15. Actions are in
+[−1, 1] here, so noise and its clip are in half action ranges. Nothing here is random: `sample` takes the generators it
+samples from, and `update` is a function of the networks, the batch and the noise.
+
+To change a step or a network, override a method in a class of your own and pass it: `td3.train(config, learner=Mine)`.
 """
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import mse_loss
-from torch.optim import Adam
+from torch.optim import Adam, Optimizer
 
 from td3.config import Config
-from td3.learner.encoders import encoder_of
-from td3.learner.networks import Actor, Critics, draw_weights, play
-from td3.learner.reading import Normalizer, ready
+from td3.learner.encoders import Encoder, encoder_of
+from td3.learner.networks import Actor, Critics, act, initialise, own_stream
+from td3.learner.preprocessing import Normalizer, preprocess
 from td3.learner.targets import polyak, target_of
-from td3.replay import make_memory
-from td3.types import Batch, Drawn, Float32s, Layout, Rows, Update
+from td3.replay import MakeSampler, UniformSampler, make_memory
+from td3.types import Batch, Float32s, Layout, Observer, Rows, Sample, Targets, Transitions, Update
 
 
 class Learner:
-    """Six networks, two optimisers and the memory they learn from."""
+    """TD3: six networks, two optimisers, and the memory they learn from."""
 
-    def __init__(self, layout: Layout, action_size: int, config: Config, seed: int) -> None:
+    def __init__(
+        self, layout: Layout, action_size: int, config: Config, seed: int, sampler: MakeSampler = UniformSampler
+    ) -> None:
         self.layout, self.action_size, self.config = layout, action_size, config
         self.updates = 0
         self.normalizer = Normalizer(layout) if config.normalize_observations else None
         generator = torch.Generator().manual_seed(seed)
-        encoder = encoder_of(layout, config)  # vectors are read as they are; images through convolutions
+        encoder = encoder_of(layout, config)  # vectors pass as they are; images go through convolutions
 
-        # 1 · The replay memory: a ring of (s, a, r, s', terminated).
+        # 1 · The replay memory: a ring of (s, a, r, s', terminated), and who samples from it.
         self.memory = make_memory(config.buffer_size, layout, action_size, config.n_step, config.gamma)
+        self.sampler = sampler(self.memory)
 
-        # 2 · The actor and its target: one architecture, two instances, born equal.
-        self.actor = Actor(encoder.size, action_size, config.hidden)
-        draw_weights(self.actor, generator)
-        self.actor.to(config.device)
-        self.actor_target = target_of(self.actor)
-        self.actor_optimizer = Adam(self.actor.parameters(), lr=config.actor_lr, fused=True)
+        with own_stream(seed):
+            # 2 · The actor and its target: one architecture, two instances, equal at first.
+            self.actor = initialise(self.make_actor(encoder.size), generator).to(config.device)
+            self.actor_target = target_of(self.actor)
+            self.actor_optimizer = Adam(self.actor.parameters(), lr=config.actor_lr, fused=True)
 
-        # 3 · Two critics, born different, and two critic targets, each born equal to its critic.
-        self.critics = Critics(encoder, action_size, config.hidden)
-        draw_weights(self.critics, generator)
-        self.critics.to(config.device)
-        self.critic_targets = target_of(self.critics)
-        self.critics_optimizer = Adam(self.critics.parameters(), lr=config.critic_lr, fused=True)
+            # 3 · Two critics with different weights, and two critic targets, each equal to its critic at first.
+            self.critics = initialise(self.make_critics(encoder), generator).to(config.device)
+            self.critic_targets = target_of(self.critics)
+            self.critics_optimizer = Adam(self.critics.parameters(), lr=config.critic_lr, fused=True)
 
-    def learn(self, replay: np.random.Generator, smoothing: np.random.Generator) -> Tensor:
-        """One update from what is remembered; tells its means."""
-        drawn = self.draw(replay, smoothing)
-        return self.update(self.recall(drawn), drawn.noise).means()
+    def make_actor(self, features: int) -> Actor:
+        """Makes the network that maps (B, features) to actions in [−1, 1], (B, action_size)."""
+        return Actor(features, self.action_size, self.config.hidden)
 
-    def draw(self, replay: np.random.Generator, smoothing: np.random.Generator) -> Drawn:
-        """All the chance in an update: which transitions, and a standard normal number per target action."""
+    def make_critics(self, encoder: Encoder) -> Critics:
+        """Makes the network that maps features and actions to two values, (B,) each; `first` gives the first alone."""
+        return Critics(encoder, self.action_size, self.config.hidden)
+
+    def networks(self) -> dict[str, nn.Module]:
+        """All networks by name: what is saved, loaded, moved to a device and compiled."""
+        return {
+            "actor": self.actor,
+            "actor_target": self.actor_target,
+            "critics": self.critics,
+            "critic_targets": self.critic_targets,
+        }
+
+    def optimizers(self) -> dict[str, Optimizer]:
+        """All optimisers by name."""
+        return {"actor_optimizer": self.actor_optimizer, "critics_optimizer": self.critics_optimizer}
+
+    def store(self, rows: Transitions) -> None:
+        """Stores transitions for replay; what is learned from observations themselves is learned here."""
+        if self.normalizer:
+            self.normalizer.add(rows)
+        if self.config.reward_scale != 1:
+            rows = rows._replace(reward=rows.reward * np.float32(self.config.reward_scale))
+        first = self.memory.written
+        self.memory.add(rows)
+        self.sampler.added(np.arange(first, self.memory.written) % self.memory.capacity)
+
+    def learn(
+        self, replay: np.random.Generator, smoothing: np.random.Generator, observer: Observer | None = None
+    ) -> Update:
+        """Performs one update: sample, load, update, report. An observer sees it before and after."""
+        sample = self.sample(replay, smoothing)
+        batch = self.load_batch(sample)
+        if observer:
+            observer.before(self, sample, batch)
+        update = self.update(batch, sample.noise)
+        if observer:
+            observer.after(self, update)
+        self.sampler.updated(sample.indices, update)
+        return update
+
+    def sample(self, replay: np.random.Generator, smoothing: np.random.Generator) -> Sample:
+        """Draws everything random in an update: which transitions, and a standard normal number per target action."""
         # 4 · Sample a batch of transitions, uniformly and with replacement.
         size, most = self.config.batch_size, self.config.random_shift
-        places = self.memory.draw(replay, size)
+        indices = self.sampler.sample(replay, size)
         shifts = replay.integers(-most, most, size=(2, size, 2), endpoint=True) if most else None
         noise = smoothing.standard_normal((size, self.action_size), dtype=np.float32)
-        return Drawn(places, torch.from_numpy(noise), shifts)
+        return Sample(indices, torch.from_numpy(noise), shifts)
 
-    def recall(self, drawn: Drawn) -> Batch:
-        """The drawn transitions as they are read: remembered raw, made ready now."""
-        batch = ready(self.memory.gather(drawn.places), self.layout, self.normalizer, drawn.shifts)
+    def load_batch(self, sample: Sample) -> Batch:
+        """Returns the sampled transitions as the networks take them: stored raw, preprocessed now."""
+        batch = preprocess(self.memory.batch(sample.indices), self.layout, self.normalizer, sample.shifts)
         return Batch(*(column.to(self.config.device) for column in batch))
+
+    @torch.no_grad()
+    def target(self, batch: Batch, noise: Tensor) -> Targets:
+        """Computes what the critics learn towards; no gradient flows through it."""
+        config = self.config
+        next_features = self.critic_targets.encoder(batch.next_observation)  # of an image; a vector is its own
+
+        # 5 · The actor target plays the next action a' in s'.
+        next_action = self.actor_target(next_features)
+
+        # 6 · Smoothing: clipped noise on every row and dimension of a', then back into bounds.
+        noise = (noise.to(next_action) * config.target_noise).clamp(-config.noise_clip, config.noise_clip)
+        next_action = (next_action + noise).clamp(-1, 1)
+
+        # 7 · Both critic targets evaluate the same (s', a').
+        next_q1, next_q2 = self.critic_targets(next_features, next_action)
+
+        # 8 · The smaller value counts, row by row.
+        next_q = torch.minimum(next_q1, next_q2)
+
+        # 9 · The target: reward, plus the discounted future unless the episode terminated there.
+        target = batch.reward + batch.discount * (1 - batch.terminated) * next_q
+        return Targets(next_action, next_q1, next_q2, target)
 
     def update(self, batch: Batch, noise: Tensor) -> Update:
         """One update of the critics; every `policy_delay`-th also moves the actor and all targets."""
         config = self.config
-        observation, action, reward, next_observation, terminated, discount = batch
         self.updates += 1
+        next_action, next_q1, next_q2, target = self.target(batch, noise)
 
-        with torch.no_grad():
-            next_features = self.critic_targets.encoder(next_observation)  # of an image; a vector is its own
-
-            # 5 · The actor target plays the next action a' in s'.
-            next_action = self.actor_target(next_features)
-
-            # 6 · Smoothing: clipped noise on every row and dimension of a', then back into bounds.
-            noise = (noise.to(next_action) * config.target_noise).clamp(-config.noise_clip, config.noise_clip)
-            next_action = (next_action + noise).clamp(-1, 1)
-
-            # 7 · Both critic targets judge the same (s', a').
-            next_q1, next_q2 = self.critic_targets(next_features, next_action)
-
-            # 8 · The smaller value counts, row by row.
-            next_q = torch.minimum(next_q1, next_q2)
-
-            # 9 · The target: reward, plus the discounted future unless the episode terminated there.
-            target = reward + discount * (1 - terminated) * next_q
-
-        # 10 · Both critics judge the remembered (s, a).
-        features = self.critics.encoder(observation)
-        q1, q2 = self.critics(features, action)
-        assert q1.shape == q2.shape == target.shape == reward.shape  # (B,) each: nothing broadcasts
+        # 10 · Both critics evaluate the stored (s, a).
+        features = self.critics.encoder(batch.observation)
+        q1, q2 = self.critics(features, batch.action)
+        assert q1.shape == q2.shape == target.shape == batch.reward.shape  # (B,) each: nothing broadcasts
 
         # 11 · The loss: both critics' mean squared distance from the target.
         critic_loss = mse_loss(q1, target) + mse_loss(q2, target)
@@ -125,15 +171,16 @@ class Learner:
 
     def act(self, observations: Rows) -> Float32s:
         """The actor, not its target, plays: (n, observation_size) → (n, action_size), without noise."""
-        return play(self.critics.encoder, self.actor, self.read(observations))
+        return act(self.critics.encoder, self.actor, self.normalise(observations))
 
     @torch.no_grad()
     def value(self, observations: Rows, actions: Float32s) -> Float32s:
-        """What the first critic says that is to come, (n,), in the environment's own rewards."""
-        seen, done = (torch.from_numpy(one).to(self.config.device) for one in (self.read(observations), actions))
-        values: Float32s = self.critics.first(self.critics.encoder(seen), done).cpu().numpy()
+        """Returns the first critic's values, (n,), in the environment's own rewards."""
+        arrays = self.normalise(observations), actions
+        observation, action = (torch.from_numpy(array).to(self.config.device) for array in arrays)
+        values: Float32s = self.critics.first(self.critics.encoder(observation), action).cpu().numpy()
         return values / np.float32(self.config.reward_scale)
 
-    def read(self, observations: Rows) -> Rows:
-        """Observations as the networks read them."""
+    def normalise(self, observations: Rows) -> Rows:
+        """Returns observations as the networks take them."""
         return self.normalizer(observations) if self.normalizer else observations

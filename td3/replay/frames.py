@@ -57,7 +57,7 @@ class FrameMemory:
         began = self._moments(rows.observation, rows, begins=True)
         each = np.arange(len(rows.first))
         order = np.argsort(np.concatenate([each[rows.first], each]), kind="stable")  # a beginning, then where it led
-        self.put({name: np.concatenate([began[name][rows.first], led_to[name]])[order] for name in self.columns})
+        self.load({name: np.concatenate([began[name][rows.first], led_to[name]])[order] for name in self.columns})
 
     def _moments(self, observation: Rows, rows: Transitions, begins: bool) -> dict[str, NDArray[Any]]:
         """What was seen, with what led there: nothing where an episode begins."""
@@ -72,7 +72,7 @@ class FrameMemory:
             "env": rows.env,
         }
 
-    def put(self, moments: Mapping[str, NDArray[Any]]) -> None:
+    def load(self, moments: Mapping[str, NDArray[Any]]) -> None:
         """Moments as they follow each other, by the names of the columns; `rows` below tells them so."""
         first, moments = newest(moments, self.written, self.capacity)
         write(self.columns, moments, first, self.capacity)
@@ -89,31 +89,31 @@ class FrameMemory:
 
     def rows(self, first: int, end: int) -> dict[str, NDArray[Any]]:
         """Copies of the moments numbered from `first` to before `end`, in the order they were written."""
-        places = np.arange(first, end) % self.capacity
-        return {name: column[places] for name, column in self.columns.items()}
+        indices = np.arange(first, end) % self.capacity
+        return {name: column[indices] for name, column in self.columns.items()}
 
-    def _whole(self, places: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _whole(self, indices: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether a transition ends there all of whose frames are still held."""
-        whole: NDArray[np.bool_] = (self._reach[places] > self.oldest) & ~self.columns["begins"][places]
+        whole: NDArray[np.bool_] = (self._reach[indices] > self.oldest) & ~self.columns["begins"][indices]
         return whole
 
-    def draw(self, chance: np.random.Generator, count: int) -> NDArray[np.int64]:
+    def sample(self, rng: np.random.Generator, count: int) -> NDArray[np.int64]:
         """Places of transitions, uniformly and with replacement: of all moments, those that are none are drawn anew."""
         held = min(self.written, self.capacity)
-        places = chance.integers(held, size=count)
-        while not (whole := self._whole(places)).all():
+        indices = rng.integers(held, size=count)
+        while not (whole := self._whole(indices)).all():
             if not whole.any() and not len(self):
                 raise RunError("The memory holds no transition that can be drawn.")
-            places[~whole] = chance.integers(held, size=count - np.count_nonzero(whole))
-        return places
+            indices[~whole] = rng.integers(held, size=count - np.count_nonzero(whole))
+        return indices
 
-    def gather(self, places: NDArray[np.int64]) -> Batch:
+    def batch(self, indices: NDArray[np.int64]) -> Batch:
         """These transitions, each with what n steps led to."""
         columns = self.columns
-        ahead = look_ahead(places, self.links, columns["reward"], self.n_step, self.gamma)
+        ahead = look_ahead(indices, self.links, columns["reward"], self.n_step, self.gamma)
         found = (
-            self._seen(self.links.before(places) % self.capacity),
-            columns["action"].take(places, axis=0),
+            self._seen(self.links.before(indices) % self.capacity),
+            columns["action"].take(indices, axis=0),
             ahead.reward,
             self._seen(ahead.last),
             columns["terminated"].take(ahead.last).astype(np.float32),
@@ -121,11 +121,11 @@ class FrameMemory:
         )
         return Batch(*map(torch.from_numpy, found))
 
-    def _seen(self, places: NDArray[np.int64]) -> Rows:
+    def _seen(self, indices: NDArray[np.int64]) -> Rows:
         """What was observed at these moments: the frames that led up to each, the oldest first, and its numbers."""
-        stacked = np.empty((len(places), self.layout.stack), np.int64)
-        at = places
+        stacked = np.empty((len(indices), self.layout.stack), np.int64)
+        at = indices
         for depth in reversed(range(self.layout.stack)):
             stacked[:, depth] = at
             at = self.links.before(at) % self.capacity
-        return self.layout.joined(self.columns["frame"][stacked], self.columns["numbers"][places])
+        return self.layout.joined(self.columns["frame"][stacked], self.columns["numbers"][indices])

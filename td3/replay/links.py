@@ -30,13 +30,13 @@ class Links:
         """What is added next follows on nothing that is held: rows in between are missing."""
         self._newest[:] = NONE
 
-    def before(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    def before(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """The numbers of the rows before; a row's own where it begins an episode; NONE where there was never one."""
-        return self._before[places] - 1
+        return self._before[indices] - 1
 
-    def after(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The places of the rows after, or NONE where there is none yet."""
-        return self._after[places] - 1
+    def after(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The indices of the rows after, or NONE where there is none yet."""
+        return self._after[indices] - 1
 
     def add(self, first_number: int, env: NDArray[np.int32], begins: Bools) -> None:
         """Rows numbered from `first_number` on, no more than fit; where an episode begins nothing is before."""
@@ -65,12 +65,12 @@ class Ahead(NamedTuple):
     discount: Float32s  # (B,) γᵏ with the k steps there were
 
 
-def look_ahead(places: NDArray[np.int64], links: Links | None, reward: Float32s, n_step: int, gamma: float) -> Ahead:
+def look_ahead(indices: NDArray[np.int64], links: Links | None, reward: Float32s, n_step: int, gamma: float) -> Ahead:
     """From each place up to n steps on, fewer where the episode ended or is not yet remembered further."""
     if n_step == 1 or links is None:
-        return Ahead(reward[places], places, np.full(len(places), gamma, np.float32))
-    last, going = places, np.ones(len(places), np.bool_)
-    total, worth = reward[places].astype(np.float64), np.full(len(places), gamma)
+        return Ahead(reward[indices], indices, np.full(len(indices), gamma, np.float32))
+    last, going = indices, np.ones(len(indices), np.bool_)
+    total, worth = reward[indices].astype(np.float64), np.full(len(indices), gamma)
     for _ in range(n_step - 1):
         after = links.after(last)
         going &= after != NONE

@@ -43,9 +43,9 @@ class Memory:
         return sum(column.nbytes for column in self.columns.values()) + (self.links.nbytes if self.links else 0)
 
     def add(self, rows: Transitions) -> None:
-        self.put({name: getattr(rows, name) for name in self.columns})
+        self.load({name: getattr(rows, name) for name in self.columns})
 
-    def put(self, rows: Mapping[str, NDArray[Any]]) -> None:
+    def load(self, rows: Mapping[str, NDArray[Any]]) -> None:
         """The same, by the names of the columns; `rows` below tells them so."""
         first, rows = newest(rows, self.written, self.capacity)
         write(self.columns, rows, first, self.capacity)
@@ -65,20 +65,20 @@ class Memory:
 
     def rows(self, first: int, end: int) -> dict[str, NDArray[Any]]:
         """Copies of the rows numbered from `first` to before `end`, in the order they were written."""
-        places = np.arange(first, end) % self.capacity
-        return {name: column[places] for name, column in self.columns.items()}
+        indices = np.arange(first, end) % self.capacity
+        return {name: column[indices] for name, column in self.columns.items()}
 
-    def draw(self, chance: np.random.Generator, count: int) -> NDArray[np.int64]:
+    def sample(self, rng: np.random.Generator, count: int) -> NDArray[np.int64]:
         """Places of transitions, uniformly and with replacement."""
-        return chance.integers(len(self), size=count)
+        return rng.integers(len(self), size=count)
 
-    def gather(self, places: NDArray[np.int64]) -> Batch:
+    def batch(self, indices: NDArray[np.int64]) -> Batch:
         """Copies of these transitions, each with what n steps led to."""
         columns = self.columns
-        ahead = look_ahead(places, self.links, columns["reward"], self.n_step, self.gamma)
+        ahead = look_ahead(indices, self.links, columns["reward"], self.n_step, self.gamma)
         found = (
-            columns["observation"].take(places, axis=0),
-            columns["action"].take(places, axis=0),
+            columns["observation"].take(indices, axis=0),
+            columns["action"].take(indices, axis=0),
             ahead.reward,
             columns["next_observation"].take(ahead.last, axis=0),
             columns["terminated"].take(ahead.last).astype(np.float32),
@@ -97,7 +97,7 @@ def write(columns: Mapping[str, NDArray[Any]], rows: Mapping[str, NDArray[Any]],
     """Rows into a ring, from row number `first` on."""
     head, count = first % capacity, len(rows["reward"])
     fits = head + count <= capacity  # a slice is the faster way to write, when nothing wraps
-    places = slice(head, head + count) if fits else (head + np.arange(count)) % capacity
+    indices = slice(head, head + count) if fits else (head + np.arange(count)) % capacity
     for name, column in columns.items():
         assert rows[name].shape == (count, *column.shape[1:]), (name, rows[name].shape, column.shape)
-        column[places] = rows[name]
+        column[indices] = rows[name]

@@ -8,12 +8,12 @@ import numpy as np
 from td3 import seeding
 from td3.collection import Collector
 from td3.config import SETTINGS, Config, env_name, task_settings
-from td3.environments import View, make_worlds
+from td3.environments import Wrappers, make_envs
 from td3.environments.spaces import Part, describe_bounds, oddities
 from td3.errors import ConfigError
 from td3.learner.making import check_networks, engine_for
+from td3.machine import check_room, human
 from td3.replay import bytes_per_transition
-from td3.replay.room import check_room, human
 from td3.wording import counted
 
 STEPS = 200
@@ -21,26 +21,26 @@ STEPS = 200
 
 def check_environment(config: Config) -> dict[str, Any]:
     """Makes it, plays some random steps, and tells what was found; raises what training would raise."""
-    view = View.of(config)
-    worlds = make_worlds(
-        config.env, config.num_envs, config.workers, config.worker_timeout, view=view, env_args=config.env_args
+    wrappers = Wrappers.of(config)
+    envs = make_envs(
+        config.env, config.num_envs, config.workers, config.worker_timeout, wrappers=wrappers, env_args=config.env_args
     )
     try:
-        layout = worlds.observation.layout
-        engine, _ = engine_for(config, layout, worlds.num_envs)
-        check_networks(engine, config, layout, worlds.action.size)
+        layout = envs.observation.layout
+        engine, _ = engine_for(config, layout, envs.num_envs)
+        check_networks(engine, config, layout, envs.action.size)
         began = time.perf_counter()
-        seeds = seeding.environment_seeds(config.seed, "environments", worlds.num_envs)
-        collector = Collector(worlds, seeds, seeding.generator(config.seed, "exploration"), STEPS, 0.0)
+        seeds = seeding.environment_seeds(config.seed, "environments", envs.num_envs)
+        collector = Collector(envs, seeds, seeding.generator(config.seed, "exploration"), STEPS, 0.0)
         rewards: list[float] = []
         lengths: list[int] = []
         while collector.steps < STEPS:
-            played = collector.play(lambda _: np.empty(0, np.float32))  # never asked: all is warm-up
-            rewards += played.transitions.reward.tolist()
-            lengths += [length for _, _, length in played.ended]
+            collected = collector.collect(lambda _: np.empty(0, np.float32))  # never asked: all is warm-up
+            rewards += collected.transitions.reward.tolist()
+            lengths += [length for _, _, length in collected.episodes]
         speed = collector.steps / (time.perf_counter() - began)
-        each = bytes_per_transition(layout, worlds.action.size, config.n_step)
-        notes = oddities(worlds.observation, worlds.action)
+        each = bytes_per_transition(layout, envs.action.size, config.n_step)
+        notes = oddities(envs.observation, envs.action)
         try:
             check_room(each, config.buffer_size)
         except ConfigError as problem:
@@ -50,15 +50,15 @@ def check_environment(config: Config) -> dict[str, Any]:
         return {
             "env": env_name(config.env),
             "trainable": True,
-            "num_envs": worlds.num_envs,
+            "num_envs": envs.num_envs,
             "observation": [
                 {"name": part.name, "shape": part.shape, "dtype": part.dtype.name, **reading(part, config)}
-                for part in worlds.observation.parts
+                for part in envs.observation.parts
             ],
-            "observation_size": worlds.observation.size,
-            "action_shape": worlds.action.shape,
-            "action_size": worlds.action.size,
-            "action_bounds": describe_bounds(*worlds.action.bounds),
+            "observation_size": envs.observation.size,
+            "action_shape": envs.action.shape,
+            "action_size": envs.action.size,
+            "action_bounds": describe_bounds(*envs.action.bounds),
             "bytes_per_transition": each,
             "memory_bytes": each * config.buffer_size,
             "buffer_size": config.buffer_size,
@@ -74,7 +74,7 @@ def check_environment(config: Config) -> dict[str, Any]:
             "notes": notes,
         }
     finally:
-        worlds.close()
+        envs.close()
 
 
 def reading(part: Part, config: Config) -> dict[str, Any]:

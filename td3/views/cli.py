@@ -17,9 +17,9 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from td3.benchmark.cases import CASES, SECTIONS
 from td3.config import SETTINGS, Config, checked, explained, parse, parse_env_args, type_words, whole_number_in
 from td3.errors import ConfigError, Interrupted, SpaceError, TD3Error
-from td3.speed.cases import CASES, SECTIONS
 from td3.synonyms import command_for, instead_of
 from td3.version import VERSION
 from td3.views.signals import end_at_once
@@ -27,7 +27,7 @@ from td3.views.speaking import answer, answers_only, say, shell_command, shell_w
 from td3.wording import brief, counted, did_you_mean
 
 if TYPE_CHECKING:
-    from td3.types import Event
+    from td3.events import Event
 
 
 class Parser(argparse.ArgumentParser):
@@ -232,7 +232,7 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
     check.add_argument("env", metavar="ENV", help=help_of("env"))
     with_settings(check)
 
-    command("selftest", run_selftest, "Compare every engine's update with an independent float64 retelling.")
+    command("selftest", run_selftest, "Compare every engine's update with an independent float64 reference.")
 
     watch = command("watch", run_watch, "Show runs on a live web page, while they train and after.")
     watch.add_argument("runs", nargs="?", metavar="RUNS", help="a run, or a folder with runs below it (default: runs)")
@@ -358,7 +358,7 @@ def page_beside(chosen: argparse.Namespace, folder: Path, events: "Iterator[Even
 
 
 def run_verify(chosen: argparse.Namespace) -> int:
-    from td3.keeping import verify
+    from td3.storage import verify
 
     found = verify(chosen.run)
     whole = bool(found) and not list(found.values())[-1]
@@ -385,24 +385,24 @@ def run_evaluate(chosen: argparse.Namespace) -> int:
     agent = load(chosen.run, chosen.checkpoint, chosen.env, chosen.trust)
     for note in agent.notes:
         say(f"Note: {note}")
-    judged = evaluate(agent, episodes, seed)
+    evaluation = evaluate(agent, episodes, seed)
     name = env_name(agent.config.env)
     if chosen.json:
         answer(
             {
                 "env": name,
                 "step": agent.step,
-                "episodes": judged.episodes,
-                "mean": judged.mean,
-                "std": judged.std,
-                "returns": judged.returns,
+                "episodes": evaluation.episodes,
+                "mean": evaluation.mean,
+                "std": evaluation.std,
+                "returns": evaluation.returns,
             }
         )
     else:
         say(
-            f"{name} after {counted(agent.step, 'step')}, {counted(judged.episodes, 'episode')} without noise: "
-            f"{judged.mean:.1f} ± {judged.std:.1f} (lowest {min(judged.returns):.1f}, "
-            f"highest {max(judged.returns):.1f})."
+            f"{name} after {counted(agent.step, 'step')}, {counted(evaluation.episodes, 'episode')} without noise: "
+            f"{evaluation.mean:.1f} ± {evaluation.std:.1f} (lowest {min(evaluation.returns):.1f}, "
+            f"highest {max(evaluation.returns):.1f})."
         )
     return 0
 
@@ -466,9 +466,9 @@ def needs_page() -> None:
 
 
 def run_bench(chosen: argparse.Namespace) -> int:
+    from td3.benchmark.report import draw, tables
+    from td3.benchmark.running import bench
     from td3.learner.making import cores
-    from td3.speed.report import draw, tables
-    from td3.speed.running import bench
 
     most = cores()
     threads = [whole_number("--threads", one, at_least=1) for one in words_of(chosen.threads)] or [1, most]

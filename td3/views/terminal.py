@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from td3.config import Config, env_name
-from td3.types import EpisodeEnded, Evaluated, Event, Measured, Noted, Resumed, SaveFailed, Started
+from td3.events import EpisodeEnded, Evaluated, Event, Measured, Noted, Resumed, SaveFailed, Started
 from td3.views.speaking import console, rich_text, say
 from td3.wording import counted
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
-class View(Protocol):
+class Display(Protocol):
     def __enter__(self) -> Self: ...
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None

@@ -10,17 +10,17 @@ from typing import Any
 
 from td3.config import Config, env_name
 from td3.errors import Interrupted
-from td3.types import Event, Finished, Saved, SaveFailed, Started
+from td3.events import Event, Finished, Saved, SaveFailed, Started
 from td3.views.signals import handled_by
 from td3.views.speaking import answer, at_a_terminal, say, say_in_handler, shell_command
-from td3.views.terminal import LiveView, PlainView, View, clock
+from td3.views.terminal import Display, LiveView, PlainView, clock
 from td3.wording import counted
 
 
 def watch_training(events: Iterator[Event], folder: Path, env: str | None, *, quiet: bool, as_json: bool) -> int:
     """Follows a run to its end or to the first signal; the exit code. `env` is what `--env` gave."""
     live = at_a_terminal() and not quiet and not as_json
-    view: View = LiveView(folder) if live else PlainView(folder, quiet=quiet or as_json)
+    view: Display = LiveView(folder) if live else PlainView(folder, quiet=quiet or as_json)
     seen: dict[type, Event] = {}  # the last of each kind
     with Stop() as stop:
         try:

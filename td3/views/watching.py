@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from td3.errors import ConfigError
-from td3.types import Event
+from td3.events import Event
 from td3.views.signals import handled_by
 from td3.views.speaking import answer, say
 from td3.views.web.runs import Watched

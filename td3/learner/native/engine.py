@@ -1,11 +1,12 @@
-"""The native engine: the page's update and its actor, performed by the compiled library on the page's own tensors."""
+"""The native engine: the update and the actor, performed by the compiled library on PyTorch's own tensors."""
 
 import ctypes
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -18,8 +19,9 @@ from td3.learner.native import library
 from td3.learner.native.supported import Unsupported, check_actor, check_learner, tensors_of
 from td3.learner.networks import Actor, Critics
 from td3.learner.td3 import Learner
-from td3.replay import Memory
-from td3.types import MEANS, Batch, Float32s, Layout, Rows, Update
+from td3.metrics import MEANS
+from td3.replay import AnyMemory, MakeSampler, Memory, UniformSampler
+from td3.types import Batch, Float32s, Layout, Rows, Sample, Update
 
 COLUMNS = {
     "observation": np.float32,
@@ -28,22 +30,23 @@ COLUMNS = {
     "next_observation": np.float32,
     "terminated": np.bool_,
 }  # of the memory, as the library knows it
-BETWEEN = ("draw", "recall", "update", "gather")  # what the library's own way from memory to update leaves out
 LOOK_EVERY = 1_000  # updates: then all is checked that is too slow to be looked at each time
 
 
 class NativeLearner(Learner):
-    """Learns as its parent does, faster. Parameters, Adam's memory and the replay memory stay where they are.
+    """Learns as its parent does, faster: it loads and updates in C++. All tensors and arrays stay where they are.
 
-    Whoever writes to the networks, moves or replaces them, or changes a learning rate is noticed before the next
-    update or action, and what the library cannot do is refused with a `ConfigError`. Only what somebody does to a
-    single layer without writing to it (a hook, a layer put in its place) is noticed within `LOOK_EVERY` updates.
+    Whoever writes to the networks, moves or replaces them, or changes a setting or a learning rate is noticed before
+    the next update or action, and what the library cannot do is refused with a `ConfigError`. Only what somebody does
+    to a single layer without writing to it (a hook, a layer put in its place) is noticed within `LOOK_EVERY` updates.
     """
 
-    OWN = ("engine", "_rows", "_told")
+    OWN = ("engine", "_rows", "_bindings")
 
-    def __init__(self, layout: Layout, action_size: int, config: Config, seed: int) -> None:
-        super().__init__(layout, action_size, config, seed)
+    def __init__(
+        self, layout: Layout, action_size: int, config: Config, seed: int, sampler: MakeSampler = UniformSampler
+    ) -> None:
+        super().__init__(layout, action_size, config, seed, sampler)
         self.prepare()
 
     def prepare(self) -> None:
@@ -53,108 +56,164 @@ class NativeLearner(Learner):
         self._make(self.config.batch_size)
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but what belongs to this process."""
+        """Leaves out what belongs to this process."""
         return {name: value for name, value in vars(self).items() if name not in self.OWN}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self.prepare()
 
-    def learn(self, replay: np.random.Generator, smoothing: np.random.Generator) -> Tensor:
-        """As on the page, but the rows are gathered by the library, from the memory's own arrays, if that is all."""
-        told = self._told
-        if told is None or not told.gathered.is_still_of(self):
-            told = self._tell()
-        if told.gathered.columns is None:
-            return super().learn(replay, smoothing)
-        drawn = self.draw(replay, smoothing)
-        return self._perform(told.gathered.columns, drawn.places, drawn.noise, None)
+    def load_batch(self, sample: Sample) -> Batch:
+        """Leaves the rows in the memory, where the library reads them, unless they need more than copying."""
+        source = self._source()
+        if source is None:
+            return super().load_batch(sample)
+        return cast(Batch, MemoryBatch(self.memory, source, check_indices(self, sample.indices)))
 
-    def update(self, batch: Batch, noise: Tensor) -> Update:
+    def update(self, batch: "Batch | MemoryBatch", noise: Tensor) -> Update:
+        if isinstance(batch, MemoryBatch):
+            return self._perform(batch.source, batch.indices, noise)
         rows, actions = len(batch.action), self.action_size
         shapes = [(rows, self.layout.numbers), (rows, actions), (rows,)]
         wanted = dict(zip(Batch._fields, [*shapes, shapes[0], (rows,), (rows,)], strict=True)) | {"noise": shapes[1]}
-        for name, tensor in (*batch._asdict().items(), ("noise", noise)):  # the library believes what it is told
+        for name, tensor in (*batch._asdict().items(), ("noise", noise)):  # the library checks nothing
             if tensor.shape != wanted[name] or tensor.dtype != torch.float32:
                 got = f"{tensor.dtype} of {tuple(tensor.shape)}"
                 raise ValueError(f"{name} must be torch.float32 of {wanted[name]}; got {got}")
         columns = {name: column.contiguous().numpy() for name, column in batch._asdict().items()}
         columns["terminated"] = columns["terminated"].astype(np.bool_)
-        told = torch.empty(rows * (actions + 5))
-        memory = library.Memory(*(address(columns[name]) for name in (*COLUMNS, "discount")))
-        means = self._perform(memory, np.arange(rows), noise.contiguous(), told.data_ptr())
-        next_action, next_q1, next_q2, target, q1, q2 = told.split([rows * actions, *[rows] * 5])
-        critic_loss, actor_loss = means[:2].float()
-        waited = self.updates % self.config.policy_delay > 0
-        next_action = next_action.view(rows, actions)
-        losses = (critic_loss, None if waited else actor_loss)
-        return Update(next_action, next_q1, next_q2, target, q1, q2, *losses, told=means)
+        source = library.Memory(*(address(columns[name]) for name in (*COLUMNS, "discount")))
+        return self._perform(source, np.arange(rows), noise.contiguous())
 
     def act(self, observations: Rows) -> Float32s:
-        if self._told is None or not self._told.is_still_true_of_actor(self.actor):
-            self._tell()
-        return self.engine.act(self.read(observations))
+        if self._bindings is None or not self._bindings.hold_for_actor(self.actor):
+            self._bind()
+        return self.engine.act(self.normalise(observations))
 
-    def _perform(self, memory: library.Memory, picked: Any, noise: Tensor, told: int | None) -> Tensor:
-        if len(picked) != self._rows:
-            self._make(len(picked))
+    def _perform(self, source: library.Memory, indices: Any, noise: Tensor) -> Update:
+        rows = len(indices)
+        if rows != self._rows:
+            self._make(rows)
         for optimizer in (self.actor_optimizer, self.critics_optimizer):
             if not optimizer.state:
-                remember(optimizer)
-        truth = self._told
-        if truth is None or not truth.is_still_true_of(self):
-            truth = self._tell()
+                begin(optimizer)
+        bindings = self._bindings
+        if bindings is None or not bindings.hold_for(self):
+            bindings = self._bind()
         self.updates += 1
+        delayed = self.updates % self.config.policy_delay == 0
         means = torch.empty(len(MEANS), dtype=torch.float64)
+        outputs = torch.empty(rows * (self.action_size + 5))
         self.engine.functions.td3_update(
             self.engine.handle,
-            ctypes.addressof(truth.settings),
-            ctypes.addressof(memory),
-            address(picked),
+            ctypes.addressof(bindings.settings),
+            ctypes.addressof(source),
+            address(indices),
             noise.data_ptr(),
-            self.updates % self.config.policy_delay == 0,
+            delayed,
             means.data_ptr(),
-            told,
+            outputs.data_ptr(),
         )
-        return means
+        return cast(Update, NativeUpdate(means, outputs, rows, delayed))
 
     def _make(self, rows: int) -> None:
         sizes = self.layout.numbers, self.action_size
         self.engine = Engine(*sizes, self.config.hidden, rows, torch.get_num_threads())
         self._rows = rows
-        self._told: Told | None = None
+        self._bindings: Bindings | None = None
 
-    def _tell(self) -> "Told":
-        """Tells the library where all tensors are, once more whenever someone else has written to or moved them."""
+    def _source(self) -> library.Memory | None:
+        """The memory's arrays for the library, or None where loading a batch is more than copying its rows."""
+        bindings = self._bindings
+        if bindings is None or not bindings.source.hold_for(self):
+            bindings = self._bind()
+        return bindings.source.columns
+
+    def _bind(self) -> "Bindings":
+        """Gives the library the addresses of all tensors, again whenever someone else has written to or moved them."""
         with refused(self.config.engine):
             check_learner(self)
         for optimizer in (self.actor_optimizer, self.critics_optimizer):
             optimizer._opt_called = True  # type: ignore[attr-defined]  # a learning-rate scheduler asks for it
         self.engine.bind(
-            described(self.actor, self.actor_target, self.actor_optimizer),
-            described(self.critics, self.critic_targets, self.critics_optimizer),
+            addresses_of(self.actor, self.actor_target, self.actor_optimizer),
+            addresses_of(self.critics, self.critic_targets, self.critics_optimizer),
         )
-        self._told = Told(self)
-        return self._told
+        self._bindings = Bindings(self)
+        return self._bindings
 
 
-class Told:
-    """What the library was told of a learner, and how to notice that it is no longer so."""
+class MemoryBatch:
+    """A batch whose rows are still in the memory; whoever looks at a column gets the tensor that `Batch` would have."""
+
+    def __init__(self, memory: AnyMemory, source: library.Memory, indices: Any) -> None:
+        self.memory, self.source, self.indices = memory, source, indices
+
+    @cached_property
+    def loaded(self) -> Batch:
+        return self.memory.batch(self.indices)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in Batch._fields:
+            raise AttributeError(name)
+        return getattr(self.loaded, name)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter(self.loaded)
+
+
+class NativeUpdate:
+    """What `Update` tells, taken apart only when somebody asks: most updates are asked for their means alone."""
+
+    def __init__(self, means: Tensor, outputs: Tensor, rows: int, delayed: bool) -> None:
+        self._means, self._outputs, self._rows, self.delayed = means, outputs, rows, delayed
+
+    def means(self) -> Tensor:
+        return self._means
+
+    @cached_property
+    def whole(self) -> Update:
+        actions = len(self._outputs) // self._rows - 5
+        next_action, next_q1, next_q2, target, q1, q2 = self._outputs.split(
+            [self._rows * actions, *[self._rows] * 5]
+        )
+        critic_loss, actor_loss = self._means[:2].float()
+        next_action, waited = next_action.view(self._rows, actions), not self.delayed
+        return Update(next_action, next_q1, next_q2, target, q1, q2, critic_loss, None if waited else actor_loss)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in Update._fields:
+            raise AttributeError(name)
+        return getattr(self.whole, name)
+
+
+def check_indices(learner: NativeLearner, indices: Any) -> Any:
+    """Returns indices that the library may follow; those of a sampler of your own are looked at first."""
+    if type(learner.sampler) is UniformSampler:
+        return indices
+    indices = np.ascontiguousarray(indices, np.int64)
+    if indices.ndim != 1 or not len(indices) or indices.min() < 0 or indices.max() >= len(learner.memory):
+        raise IndexError(f"{type(learner.sampler).__name__} sampled rows that the memory does not hold")
+    return indices
+
+
+class Bindings:
+    """What the library was given of a learner, and how to notice that it is no longer so."""
 
     def __init__(self, learner: NativeLearner) -> None:
         optimizers = (learner.actor_optimizer, learner.critics_optimizer)
         networks = (learner.actor, learner.actor_target, learner.critics, learner.critic_targets)
         self.parts = (learner.config, *networks, *optimizers)
-        self.gathered = Gathered(learner)
-        self.groups = [optimizer.param_groups[0].copy() for optimizer in optimizers]  # it may change in its place
+        self.source = Source(learner)
+        self.groups = [optimizer.param_groups[0].copy() for optimizer in optimizers]  # its values may change
         others = {"actor_lr": self.groups[0]["lr"], "critic_lr": self.groups[1]["lr"], "gamma": learner.memory.gamma}
         self.settings = library.Settings(
             *(others.get(name, getattr(learner.config, name)) for name in library.SETTINGS)
         )
         self.states = [optimizer.state for optimizer in optimizers]
-        self.remembered = [len(state) for state in self.states]
+        self.lengths = [len(state) for state in self.states]
         tensors = [tensors_of(network) for network in networks]
-        self.first = [one[0] for one in tensors]  # a network moves as a whole
+        self.first = [network[0] for network in tensors]  # a network moves as a whole
         self.pointers = pointers(self.first)
         # Adam's own step leaves its trace in nothing but the count of its steps.
         counts = [next(iter(state.values()))["step"] for state in self.states if state]
@@ -163,12 +222,12 @@ class Told:
         self.actor = tensors[0]
         self.actor_versions, self.actor_pointers = versions(self.actor), pointers(self.actor)
         # Nobody may free what the library has the address of, though all others let it go.
-        adams = [one for state in self.states for part in state.values() for one in part.values()]
+        adams = [tensor for state in self.states for part in state.values() for tensor in part.values()]
         self.held = [tensor.detach() for tensor in (*chain(*tensors), *adams)]
         self.until = learner.updates + LOOK_EVERY
 
-    def is_still_true_of(self, learner: NativeLearner) -> bool:
-        """Cheap, for it is asked before every update."""
+    def hold_for(self, learner: NativeLearner) -> bool:
+        """Whether all is as it was; cheap, for it is asked before every update."""
         actor, critics = learner.actor_optimizer, learner.critics_optimizer
         networks = learner.actor, learner.actor_target, learner.critics, learner.critic_targets
         return (
@@ -176,14 +235,14 @@ class Told:
             and self.parts == (learner.config, *networks, actor, critics)
             and self.states[0] is actor.state
             and self.states[1] is critics.state
-            and self.remembered == [len(actor.state), len(critics.state)]
+            and self.lengths == [len(actor.state), len(critics.state)]
             and same_group(self.groups[0], actor.param_groups[0])
             and same_group(self.groups[1], critics.param_groups[0])
             and self.versions == versions(self.watched)
             and self.pointers == pointers(self.first)
         )
 
-    def is_still_true_of_actor(self, actor: nn.Module) -> bool:
+    def hold_for_actor(self, actor: nn.Module) -> bool:
         return (
             self.parts[1] is actor
             and self.actor_versions == versions(self.actor)
@@ -191,19 +250,17 @@ class Told:
         )
 
 
-class Gathered:
-    """The memory's arrays, for the library to gather a batch from.
+class Source:
+    """The memory's arrays, for the library to load a batch from.
 
-    There are none where somebody has a say in what is drawn or read: then the page's own way is gone.
+    There are none where a batch needs more than its rows: n steps, normalisation, or a method of somebody's own.
     """
 
     def __init__(self, learner: NativeLearner) -> None:
         self.memory, self.config, self.normalizer = learner.memory, learner.config, learner.normalizer
         self.gamma, self.arrays, self.untouched = self.memory.gamma, self.memory.columns, untouched(learner)
         self.columns: library.Memory | None = None
-        kind, page = type(learner), NativeLearner
-        own = (kind.draw, kind.recall, kind.update) == (page.draw, page.recall, page.update) and self.untouched
-        if own and type(self.memory) is Memory and self.normalizer is None and self.config.n_step == 1:
+        if self.untouched and type(self.memory) is Memory and self.normalizer is None and self.config.n_step == 1:
             self.held = [self.arrays[name] for name in COLUMNS]  # nobody may free them while the library reads them
             rows, sizes = self.memory.capacity, {"action": learner.action_size, "reward": 1, "terminated": 1}
             for (name, dtype), array in zip(COLUMNS.items(), self.held, strict=True):
@@ -212,8 +269,8 @@ class Gathered:
                     return
             self.columns = library.Memory(*map(address, self.held), discount=None)  # a step ahead: γ itself
 
-    def is_still_of(self, learner: NativeLearner) -> bool:
-        """Cheap, for it is asked before every update."""
+    def hold_for(self, learner: NativeLearner) -> bool:
+        """Whether all is as it was; cheap, for it is asked before every update."""
         memory = learner.memory
         return (
             self.memory is memory
@@ -226,8 +283,14 @@ class Gathered:
 
 
 def untouched(learner: NativeLearner) -> bool:
-    """Whether no method between drawing and updating was replaced in this very learner or memory."""
-    return vars(learner).keys().isdisjoint(BETWEEN) and vars(learner.memory).keys().isdisjoint(BETWEEN)
+    """Whether `load_batch` and `update` are the library's own and the memory's `batch` was not replaced."""
+    kind = type(learner)
+    return (
+        kind.load_batch is NativeLearner.load_batch
+        and kind.update is NativeLearner.update
+        and vars(learner).keys().isdisjoint(("load_batch", "update"))
+        and "batch" not in vars(learner.memory)
+    )
 
 
 class NativePolicy:
@@ -249,7 +312,7 @@ class NativePolicy:
             with refused("native"):
                 check_actor(self._actor, sizes=self._sizes)
             held = [tensor.detach() for tensor in tensors_of(self._actor)]
-            self._engine.bind(described(self._actor))
+            self._engine.bind(addresses_of(self._actor))
             self._seen, self._held = seen, held
         return self._engine.act(observations)
 
@@ -295,7 +358,7 @@ class Engine:
         return actions
 
 
-def described(network: Actor | Critics, target: Any = None, optimizer: Adam | None = None) -> list[library.Tensor]:
+def addresses_of(network: Actor | Critics, target: Any = None, optimizer: Adam | None = None) -> list[library.Tensor]:
     """Where each weight and bias is, and what belongs to it; zero where there is nothing yet."""
     values = tensors_of(network)
     targets = tensors_of(target) if target else [None] * len(values)
@@ -319,13 +382,13 @@ def pointers(tensors: Sequence[Tensor]) -> list[int]:
     return [tensor.data_ptr() for tensor in tensors]
 
 
-def same_group(told: dict[str, Any], now: dict[str, Any]) -> bool:
+def same_group(before: dict[str, Any], now: dict[str, Any]) -> bool:
     """Whether the settings are the same, and the list of parameters the very same: tensors are not to be compared."""
-    return told["params"] is now["params"] and told == now
+    return before["params"] is now["params"] and before == now
 
 
-def remember(optimizer: Adam) -> None:
-    """What Adam remembers before its first step, as PyTorch itself would begin it."""
+def begin(optimizer: Adam) -> None:
+    """Gives Adam the state it has before its first step, as PyTorch itself would."""
     for parameter in optimizer.param_groups[0]["params"]:
         optimizer.state[parameter] = {
             "step": torch.zeros((), dtype=torch.float32),

@@ -20,8 +20,8 @@ from typing import Any
 # (`supported.py`), so it does not matter who makes them.
 FUNCTIONS = (
     "td3.learner.td3:Learner.learn",
-    "td3.learner.td3:Learner.draw",
-    "td3.learner.td3:Learner.recall",
+    "td3.learner.td3:Learner.sample",
+    "td3.learner.td3:Learner.load_batch",
     "td3.learner.td3:Learner.update",
     "td3.learner.td3:Learner.act",
     "td3.learner.networks:Actor.forward",
@@ -29,12 +29,12 @@ FUNCTIONS = (
     "td3.learner.networks:Critics.first",
     "td3.learner.networks:TwinLinear.forward",
     "td3.learner.networks:TwinLinear.first",
-    "td3.learner.networks:play",
-    "td3.learner.encoders:Vectors.forward",
+    "td3.learner.networks:act",
+    "td3.learner.encoders:VectorEncoder.forward",
     "td3.learner.targets:polyak",
-    "td3.learner.reading:ready",
-    "td3.replay.memory:Memory.draw",
-    "td3.replay.memory:Memory.gather",
+    "td3.learner.preprocessing:preprocess",
+    "td3.replay.memory:Memory.sample",
+    "td3.replay.memory:Memory.batch",
     "td3.replay.links:look_ahead",
     "td3.types:Update.means",
 )

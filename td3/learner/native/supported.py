@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Adam
 
-from td3.learner.encoders import Vectors
+from td3.learner.encoders import VectorEncoder
 from td3.learner.networks import Actor, Critics, TwinLinear
 from td3.learner.td3 import Learner
 
@@ -54,7 +54,7 @@ def check_actor(actor: Any, name: str = "actor", sizes: Sequence[int] | None = N
 
 def check_critics(critics: Any, name: str, inputs: int, sizes: Sequence[int]) -> None:
     check_module(critics, name, Critics, parts=["encoder", "layers"])
-    check_module(critics.encoder, f"{name}.encoder", Vectors)
+    check_module(critics.encoder, f"{name}.encoder", VectorEncoder)
     if critics.encoder.size != inputs:
         raise Unsupported(f"{name}.encoder reads {critics.encoder.size} numbers, not {inputs}")
     check_layers(critics.layers, f"{name}.layers", TwinLinear, sizes)

@@ -44,7 +44,7 @@ _STEPS = (
     ),
     _Told(
         "Sample a batch",
-        "Rows are drawn at random from everything the memory holds; each has the same chance, and one may come twice.",
+        "Rows are drawn at random from everything the memory holds; each is equally likely, and one may come twice.",
         "Chance breaks up the order in which things were lived.",
         "i₁ … i_B ~ Uniform{0, …, size − 1}",
     ),

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from td3.errors import RunError
-from td3.keeping import disk
+from td3.storage import disk
 
 LARGEST_JSON = 2**20
 CHUNK = 2**22  # bytes read at once: the most that is ever held of a file

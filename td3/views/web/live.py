@@ -15,7 +15,7 @@ import msgspec
 
 from td3.errors import RunError
 from td3.views.web.files import GrowingLines, decoded_lines
-from td3.views.web.house import House, Unknown, film_version
+from td3.views.web.run_index import RunIndex, Unknown, film_version
 from td3.views.web.runs import Run, Watched
 from td3.views.web.updates import Updates
 
@@ -104,8 +104,8 @@ class Viewer:
 
 
 class Hub:
-    def __init__(self, house: House) -> None:
-        self.house = house
+    def __init__(self, index: RunIndex) -> None:
+        self.index = index
         self.viewers: set[Viewer] = set()
         self._followed: dict[str, Followed] = {}
         self._rows: dict[str, Run] | None = None
@@ -140,16 +140,16 @@ class Hub:
     def _follow(self, ids: set[str], late: bool = False) -> None:
         with self._lock:
             if self._rows is None:
-                self._rows = {row.id: row for row in self.house.rows()}
+                self._rows = {row.id: row for row in self.index.rows()}
             for id in ids - self._followed.keys():
                 with contextlib.suppress(Unknown):
-                    self._followed[id] = Followed(self.house.run(id), self.house.updates(id), late)
+                    self._followed[id] = Followed(self.index.run(id), self.index.updates(id), late)
 
     def _look(self, ids: set[str]) -> tuple[bytes, dict[str, bytes]]:
         """What is new for everybody, and for those who look at one run."""
         self._follow(ids, late=True)
         with self._lock:
-            before, self._rows = self._rows or {}, {row.id: row for row in self.house.rows()}
+            before, self._rows = self._rows or {}, {row.id: row for row in self.index.rows()}
             changed = [row for id, row in self._rows.items() if before.get(id) != row]
             gone = [id for id in before if id not in self._rows]
             self._followed = {id: one for id, one in self._followed.items() if id in ids}

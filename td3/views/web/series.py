@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from td3.types import METRICS
+from td3.metrics import METRICS
 from td3.views.web.files import GrowingLines, decoded_lines, read_range, tail
 
 BLOCK = 512  # points

@@ -22,8 +22,8 @@ from starlette.types import Receive, Scope, Send
 from td3.errors import RunError
 from td3.views.web.explanation import explanation, text
 from td3.views.web.files import open_regular
-from td3.views.web.house import House, Unknown
 from td3.views.web.live import MOST_VIEWERS, PATIENCE, Hub, Viewer
+from td3.views.web.run_index import RunIndex, Unknown
 from td3.views.web.runs import readable
 from td3.views.web.safety import Safety, refuse
 
@@ -48,14 +48,14 @@ class Page:
     def __init__(
         self, root: Path, host: str = "127.0.0.1", token: str | None = None, most_viewers: int = MOST_VIEWERS
     ) -> None:
-        house = House(root)
-        self._hub = Hub(house)
+        index = RunIndex(root)
+        self._hub = Hub(index)
         answers: dict[str, Callable[[Request], Any]] = {
-            "runs": lambda _: {"root": readable(root.name), "runs": house.rows()},
-            "run": lambda request: house.detail(id_of(request)),
-            "series": lambda request: series(house, request),
-            "updates": lambda request: house.updates(id_of(request)).overview(),
-            "update": lambda request: update(house, request),
+            "runs": lambda _: {"root": readable(root.name), "runs": index.rows()},
+            "run": lambda request: index.detail(id_of(request)),
+            "series": lambda request: series(index, request),
+            "updates": lambda request: index.updates(id_of(request)).overview(),
+            "update": lambda request: update(index, request),
             "explanation": lambda _: {"steps": explanation()},
             "text": text_of,
         }
@@ -64,7 +64,7 @@ class Page:
             *(Route(f"/{name}", page(name)) for name in ("run", "steps", "text")),
             Route("/static/{name}", static),
             *(Route(f"/api/{name}", in_thread(answer)) for name, answer in answers.items()),
-            Route("/api/film", film(house)),
+            Route("/api/film", film(index)),
             Route("/events", Events(self._hub, min(most_viewers, MOST_VIEWERS))),
         ]
         self._app = Safety(Starlette(routes=routes, exception_handlers=REFUSALS), host, token)
@@ -142,7 +142,7 @@ def in_thread(answer: Callable[[Request], Any]) -> Callable[[Request], Any]:
     return answer_in_thread
 
 
-def series(house: House, request: Request) -> Any:
+def series(index: RunIndex, request: Request) -> Any:
     names = request.query_params.getlist("metric")
     if not names or len(names) > MOST_NAMES:
         raise BadQuestion(f"metric must be given 1 to {MOST_NAMES} times; got {len(names)}.")
@@ -150,14 +150,14 @@ def series(house: House, request: Request) -> Any:
     points = number(request, "points", 1_000)
     if not 1 <= points <= MOST_POINTS:
         raise BadQuestion(f"points must be from 1 to {MOST_POINTS:,}; got {points:g}.")
-    return house.series(id_of(request), names, first, last, int(points))
+    return index.series(id_of(request), names, first, last, int(points))
 
 
-def update(house: House, request: Request) -> bytes:
+def update(index: RunIndex, request: Request) -> bytes:
     wanted = request.query_params.get("update", "newest")
     if wanted != "newest" and not (wanted.isascii() and wanted.isdecimal() and len(wanted) <= 18):
         raise BadQuestion(f"update must be newest or a number; got {wanted[:40]!r}.")
-    line = house.updates(id_of(request)).one(None if wanted == "newest" else int(wanted))
+    line = index.updates(id_of(request)).one(None if wanted == "newest" else int(wanted))
     if line is None:
         raise Unknown("No such update was recorded.")
     return line
@@ -170,10 +170,10 @@ def text_of(request: Request) -> Any:
     return found
 
 
-def film(house: House) -> Callable[[Request], Any]:
+def film(index: RunIndex) -> Callable[[Request], Any]:
     def read(request: Request) -> bytes:
         try:
-            file = open_regular(house.run(id_of(request)).film)
+            file = open_regular(index.run(id_of(request)).film)
         except OSError:
             raise Unknown("There is no film of this run.") from None
         with os.fdopen(file, "rb") as opened:

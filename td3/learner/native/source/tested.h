@@ -6,23 +6,23 @@
 #define TD3_NATIVE_TESTED_H
 
 #define TD3_TESTED \
-    "td3.learner.td3:Learner.learn 56c73cd608959c8f\n" \
-    "td3.learner.td3:Learner.draw b083d6f2f815f45c\n" \
-    "td3.learner.td3:Learner.recall 2d466787670676fd\n" \
+    "td3.learner.td3:Learner.learn ade38dc155e1251b\n" \
+    "td3.learner.td3:Learner.sample d74e6867844c4f77\n" \
+    "td3.learner.td3:Learner.load_batch cab50ac9600ff79a\n" \
     "td3.learner.td3:Learner.update 0c2861f9b446a136\n" \
-    "td3.learner.td3:Learner.act ed8e9bef1b1bc4b2\n" \
+    "td3.learner.td3:Learner.act 3a01caf17d50279b\n" \
     "td3.learner.networks:Actor.forward 5b402f4463964fe2\n" \
     "td3.learner.networks:Critics.forward 34330be4cf9a4400\n" \
     "td3.learner.networks:Critics.first a8338fc29bdfdec0\n" \
     "td3.learner.networks:TwinLinear.forward fba53841e47cefb1\n" \
     "td3.learner.networks:TwinLinear.first c92a0a4d2f784bcc\n" \
     "td3.learner.networks:play 57fa810d31cf52b1\n" \
-    "td3.learner.encoders:Vectors.forward 090c026da9f78ac5\n" \
+    "td3.learner.encoders:VectorEncoder.forward 090c026da9f78ac5\n" \
     "td3.learner.targets:polyak 504fa294be66ef06\n" \
-    "td3.learner.reading:ready 2c435f92b6b92129\n" \
-    "td3.replay.memory:Memory.draw 14fc4dd9c916bb70\n" \
-    "td3.replay.memory:Memory.gather 310679f817cbe30a\n" \
-    "td3.replay.links:look_ahead b3f5dd6fd431144a\n" \
+    "td3.learner.preprocessing:preprocess b6ab4f3559769ccb\n" \
+    "td3.replay.memory:Memory.sample 0e115914a64b03d9\n" \
+    "td3.replay.memory:Memory.batch 880dce3d28721211\n" \
+    "td3.replay.links:look_ahead 148d7b8c45011f14\n" \
     "td3.types:Update.means 5bc53b4dd5c01b0b\n"
 
 #endif

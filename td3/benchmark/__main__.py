@@ -13,7 +13,7 @@ def main() -> None:
     if hasattr(os, "sched_setaffinity"):  # before any library counts the cores
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: plan["threads"]])
     with answers_only():  # what peers print is no part of the answer
-        from td3.speed.measuring import measure
+        from td3.benchmark.measurements import measure
 
         answer(measure(**plan, say=say))
 

@@ -9,27 +9,27 @@ import pytest
 import torch
 from engines import WHY_NOT
 
-from td3.learner.encoders import Eye
-from td3.speed.cases import CASES, IMAGES, Case, ImageCase, operations
-from td3.speed.measuring import images_of, measure
-from td3.speed.pixels import (
+from td3.benchmark.cases import CASES, IMAGES, Case, ImageCase, operations
+from td3.benchmark.libraries import StableBaselines, Td3Library, fill
+from td3.benchmark.measurements import images_of, measure
+from td3.benchmark.pixels import (
     EPISODE,
     Extractor,
     Kept,
     Passes,
     buffer_of,
+    image_workloads,
     memories,
     model_of,
     passes,
     refusals,
-    seers,
     some_images,
     space_of,
     train,
 )
-from td3.speed.report import draw, tables
-from td3.speed.rounds import REST, interleave
-from td3.speed.subjects import Ours, StableBaselines, fill
+from td3.benchmark.report import draw, tables
+from td3.benchmark.rounds import REST, interleave
+from td3.learner.encoders import ImageEncoder
 from td3.views import cli
 
 SMALL = ImageCase("small", 2, 16, 3, 2, (4, 4), 6, (8,), batch=4, rows=150, share=10, stretch=3)
@@ -47,8 +47,8 @@ def test_the_operations_of_an_update_are_counted_right():
 
 def test_rounds_are_interleaved_and_the_best_and_the_middle_are_told(monkeypatch):
     now, order = [0.0], []
-    monkeypatch.setattr("td3.speed.rounds.time.perf_counter", lambda: now[0])
-    monkeypatch.setattr("td3.speed.rounds.time.sleep", lambda seconds: order.append(seconds))
+    monkeypatch.setattr("td3.benchmark.rounds.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("td3.benchmark.rounds.time.sleep", lambda seconds: order.append(seconds))
 
     def run_at(name, seconds_each):
         def run(count):
@@ -75,7 +75,7 @@ def test_a_small_benchmark_runs_in_a_process_of_its_own_and_answers_json(capsys)
     result = json.loads(capsys.readouterr().out)
     (run,) = result["runs"]
     ours = ["td3 torch"] if WHY_NOT else ["td3 native", "td3 torch"]
-    assert run["threads"] == 1 and list(run["subjects"])[: len(ours)] == ours
+    assert run["threads"] == 1 and list(run["libraries"])[: len(ours)] == ours
     speeds = run["updates"]["small"]["speeds"]
     assert all(speeds[name]["best"] > 1 for name in ours)
     if not WHY_NOT:
@@ -119,14 +119,14 @@ def test_the_images_are_stacks_of_episodes_each_with_a_beginning_and_an_end():
 
 
 def test_ours_goes_through_the_encoder_twice_forward_and_once_back():
-    found = [Ours("torch")] if WHY_NOT else [Ours("native"), Ours("torch")]
-    (seer,) = seers(SMALL, found, some_images(SMALL))
-    assert (seer.name, passes(seer)) == ("td3 torch", Passes(2, 1))
-    assert not any(encoder._forward_hooks for encoder in seer.encoders)  # nothing is left to slow it down
+    found = [Td3Library("torch")] if WHY_NOT else [Td3Library("native"), Td3Library("torch")]
+    (workload,) = image_workloads(SMALL, found, some_images(SMALL))
+    assert (workload.name, passes(workload)) == ("td3 torch", Passes(2, 1))
+    assert not any(encoder._forward_hooks for encoder in workload.encoders)  # nothing is left to slow it down
 
 
 def test_a_transition_of_images_has_the_bytes_one_counts_by_hand():
-    (kept,) = memories(SMALL, [Ours("torch")], some_images(SMALL))
+    (kept,) = memories(SMALL, [Td3Library("torch")], some_images(SMALL))
     # 150 moments. Each has a frame, action, reward, terminated, begins, env, its neighbours, and how far it reaches.
     each = 2 * 16 * 16 + 2 * 4 + 4 + 1 + 1 + 4 + 2 * 8 + 8
     # 152 were written: the first two are gone, with them the stacks of the next three; and an episode begins.
@@ -149,7 +149,7 @@ def test_the_peer_remembers_the_same_images_in_the_bytes_one_counts_by_hand(peer
 
 def test_the_peer_learns_with_the_very_layers_of_our_encoder(peer):
     (picture,) = SMALL.layout.pictures
-    eye = Eye(picture, SMALL.stack, SMALL.encoder_channels, SMALL.encoder_features)
+    eye = ImageEncoder(picture, SMALL.stack, SMALL.encoder_channels, SMALL.encoder_features)
     rows = torch.from_numpy(some_images(SMALL).observation[:5])
     for shared, count in ((False, 4), (True, 2)):
         model = model_of(SMALL, peer, shared)
@@ -177,7 +177,7 @@ def test_the_shared_encoder_of_the_peer_is_moved_by_the_actor_alone(peer):
 
 
 def test_the_section_of_pixels_measures_all_there_are_side_by_side(peer, monkeypatch):
-    monkeypatch.setattr("td3.speed.measuring.IMAGES", {"small": SMALL})
+    monkeypatch.setattr("td3.benchmark.measurements.IMAGES", {"small": SMALL})
     said, threads = [], torch.get_num_threads()
     run = measure(threads, sections=["pixels"], cases=[], rounds=20, seconds=1e-4, say=said.append)
     assert said == ["images, small, 3 frames of 16×16×2 (4-4 → 6, 8, batch 4, 2 actions) …"]
@@ -196,14 +196,16 @@ def test_the_section_of_pixels_measures_all_there_are_side_by_side(peer, monkeyp
 
 def test_a_round_of_images_is_as_much_longer_as_its_case_says(monkeypatch):
     asked = []
-    monkeypatch.setattr("td3.speed.measuring.interleave", lambda runs, *rest: asked.append((list(runs), *rest)) or {})
-    images_of(SMALL, [Ours("torch")], rounds=40, seconds=0.5, say=lambda _: None)
+    monkeypatch.setattr(
+        "td3.benchmark.measurements.interleave", lambda runs, *rest: asked.append((list(runs), *rest)) or {}
+    )
+    images_of(SMALL, [Td3Library("torch")], rounds=40, seconds=0.5, say=lambda _: None)
     assert asked == [(["td3 torch"], 4, 1.5)]
 
 
 def test_where_no_peer_is_installed_the_pixels_are_ours_alone(monkeypatch):
-    monkeypatch.setattr("td3.speed.measuring.IMAGES", {"small": SMALL})
-    monkeypatch.setattr("td3.speed.measuring.subjects", lambda: iter([Ours("torch")]))
+    monkeypatch.setattr("td3.benchmark.measurements.IMAGES", {"small": SMALL})
+    monkeypatch.setattr("td3.benchmark.measurements.libraries", lambda: iter([Td3Library("torch")]))
     run = measure(torch.get_num_threads(), sections=["pixels"], cases=[], rounds=1, seconds=1e-4, say=lambda _: None)
     one = run["pixels"]["cases"]["small"]
     assert list(one["speeds"]) == list(one["passes"]) == ["td3 torch"] and list(one["bytes"]) == ["td3"]
@@ -224,7 +226,7 @@ def result(peak=100.0):
         "threads": 2,
         "rounds": 3,
         "peak_gflops": peak,
-        "subjects": {"td3 native": "native avx2", "Peer": "1.0"},
+        "libraries": {"td3 native": "native avx2", "Peer": "1.0"},
         "updates": {
             "author": {
                 "case": case._asdict(),

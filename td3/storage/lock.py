@@ -9,7 +9,7 @@ import socket
 import msgspec
 
 from td3.errors import ConfigError
-from td3.keeping import disk
+from td3.storage import disk
 
 
 class Lock:

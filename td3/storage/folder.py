@@ -16,9 +16,9 @@ import msgspec
 
 from td3.config import Config
 from td3.errors import ConfigError, RunError
-from td3.keeping import checkpoint, disk
-from td3.keeping.checkpoint import Checkpoint
-from td3.keeping.lock import Lock
+from td3.storage import checkpoint, disk
+from td3.storage.checkpoint import Checkpoint
+from td3.storage.lock import Lock
 from td3.version import VERSION
 from td3.wording import brief
 

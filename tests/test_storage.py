@@ -6,13 +6,13 @@ import sys
 import gymnasium
 import numpy as np
 import pytest
-from worlds_for_tests import Counting, with_actions
+from example_envs import Counting, with_actions
 
 import td3
 from bench.forging import forge
 from td3.config import Config
-from td3.keeping import RunFolder, read_metrics
-from td3.keeping.checkpoint import find
+from td3.storage import RunFolder, read_metrics
+from td3.storage.checkpoint import find
 from td3.training import Session
 from td3.views.cli import main
 
@@ -60,7 +60,7 @@ def test_the_record_has_every_metric_at_its_step(tmp_path):
 
 
 def test_a_torn_last_line_is_passed_over_and_nan_is_null(tmp_path):
-    from td3.keeping.record import Record
+    from td3.storage.record import Record
 
     record = Record(tmp_path / "m.jsonl")
     record.write(1, {"a": float("nan"), "b": 2.0})
@@ -95,9 +95,9 @@ def test_best_last_and_numbered_checkpoints_can_be_chosen(tmp_path):
     run, _ = make_run(tmp_path / "run", eval_every=0, checkpoint_every=0, steps=1)
     session = Session.resumed(run, {}, None, False)
     for score in (-5.0, -1.0, -3.0, None, -2.0):
-        session.collector.play(session.learner.act)
+        session.collector.collect(session.learner.act)
         session.learner.memory.written += 1
-        session.judged = None if score is None else (session.step, score)
+        session.last_evaluation = None if score is None else (session.step, score)
         session.save()
     session.close()
     folder = RunFolder.open(run)
@@ -156,7 +156,7 @@ def test_the_short_way_learns_predicts_saves_and_loads(tmp_path):
 
 def test_an_environment_of_ones_own_needs_no_registration(tmp_path):
     run, _ = make_run(tmp_path / "run", env=Counting)
-    assert json.loads((run / "config.json").read_text())["env"] == "worlds_for_tests:Counting"
+    assert json.loads((run / "config.json").read_text())["env"] == "example_envs:Counting"
     with pytest.raises(td3.ConfigError, match="lives in Python code"):
         td3.evaluate(td3.load(run))
     assert td3.evaluate(td3.load(run, env=Counting), episodes=2).lengths == (3, 5)

@@ -10,29 +10,29 @@ import numpy as np
 import torch
 
 from td3.agent import Agent
+from td3.benchmark.cases import CASES, ENV, GROWTH, IMAGES, Case, ImageCase, operations
+from td3.benchmark.libraries import Library, Td3Library, Workload, libraries
+from td3.benchmark.pixels import image_workloads, memories, passes, refusals, some_images
+from td3.benchmark.rounds import Speed, interleave
 from td3.config import Config
 from td3.environments import ActionMap, ObservationMap
 from td3.learner import policy_of, why_not_native
-from td3.learner.encoders import Vectors
+from td3.learner.encoders import VectorEncoder
 from td3.learner.making import use_threads
-from td3.learner.native import library
+from td3.learner.native import library as native
 from td3.learner.native.engine import NativeLearner
-from td3.learner.networks import Actor, draw_weights
-from td3.speed.cases import CASES, ENV, GROWTH, IMAGES, Case, ImageCase, operations
-from td3.speed.pixels import memories, passes, refusals, seers, some_images
-from td3.speed.rounds import Speed, interleave
-from td3.speed.subjects import Ours, Run, Subject, subjects
+from td3.learner.networks import Actor, initialise
 
 
 def measure(
     threads: int, sections: list[str], cases: list[str], rounds: int, seconds: float, say: Callable[[str], None]
 ) -> dict[str, Any]:
     use_threads(threads)
-    found = list(subjects())
+    found = list(libraries())
     result: dict[str, Any] = {
         "threads": threads,
         "rounds": rounds,
-        "subjects": {subject.name: subject.version for subject in found},
+        "libraries": {library.name: library.version for library in found},
     }
     peak = Peak(threads)
     if "updates" in sections:
@@ -58,20 +58,20 @@ class Peak:
 
     def look(self) -> None:
         try:
-            self.best = max(self.best, library.peak(self.threads, 0.05))
-        except library.Missing:
+            self.best = max(self.best, native.peak(self.threads, 0.05))
+        except native.Missing:
             self.best = float("nan")  # nothing to measure it with
 
 
 def updates_of(
-    case: Case, found: list[Subject], peak: Peak, rounds: int, seconds: float, say: Callable[[str], None]
+    case: Case, found: list[Library], peak: Peak, rounds: int, seconds: float, say: Callable[[str], None]
 ) -> dict[str, Any]:
     say(f"updates, {case.words} …")
     speeds = interleave({one.name: one.updates(case) for one in found}, rounds, seconds, peak.look)
     return {"case": case._asdict(), "operations": operations(case), "speeds": told(speeds)}
 
 
-def steps_of(found: list[Subject], rounds: int, seconds: float, say: Callable[[str], None]) -> dict[str, Any]:
+def steps_of(found: list[Library], rounds: int, seconds: float, say: Callable[[str], None]) -> dict[str, Any]:
     case = CASES["author"]
     say(f"steps on {ENV}, one update each, {case.words} …")
     speeds = interleave({one.name: one.steps(ENV, case) for one in found}, rounds, seconds)
@@ -82,7 +82,7 @@ def around(case: Case, rounds: int) -> dict[str, float]:
     """Of one native step: the microseconds of the update alone, of the environment, and of all that is around them."""
     if why_not_native(Config()):
         return {}
-    ours, clocks = Ours("native"), {"update": Clock(), "env": Clock()}
+    ours, clocks = Td3Library("native"), {"update": Clock(), "env": Clock()}
 
     def make() -> gymnasium.Env[Any, Any]:
         return ClockedEnvironment(gymnasium.make(ENV), clocks["env"])
@@ -146,20 +146,20 @@ def acting(rounds: int) -> dict[str, Any]:
     observation = ObservationMap(gymnasium.spaces.Box(-np.inf, np.inf, (case.observations,), np.float64))
     action = ActionMap(gymnasium.spaces.Box(-1, 1, (case.actions,), np.float32))
     actor = Actor(case.observations, case.actions, case.hidden)
-    draw_weights(actor, torch.Generator().manual_seed(0))
+    initialise(actor, torch.Generator().manual_seed(0))
     seen = np.random.default_rng(0).standard_normal(case.observations)
-    runs: dict[str, Run] = {}
-    for subject in subjects():
-        if isinstance(subject, Ours):
-            config = Config(engine=subject.engine)
+    runs: dict[str, Workload] = {}
+    for library in libraries():
+        if isinstance(library, Td3Library):
+            config = Config(engine=library.engine)
             agent = Agent(
-                policy_of(actor.requires_grad_(False), Vectors(case.observations), config),
+                policy_of(actor.requires_grad_(False), VectorEncoder(case.observations), config),
                 observation,
                 action,
                 config,
                 0,
             )
-            runs[subject.name] = partial(repeat, agent, seen)
+            runs[library.name] = partial(repeat, agent, seen)
     return {"case": case._asdict(), "speeds": told(interleave(runs, rounds, 0.02))}
 
 
@@ -170,7 +170,7 @@ def repeat(agent: Agent, observation: Any, count: int) -> None:
 
 def growth(peak: Peak, rounds: int, seconds: float, say: Callable[[str], None]) -> dict[str, Any]:
     """Our fastest engine with larger batches, wider layers, more environments, and a full memory."""
-    ours = next(one for one in subjects() if isinstance(one, Ours))
+    ours = next(one for one in libraries() if isinstance(one, Td3Library))
     result: dict[str, Any] = {"engine": ours.name}
     for name, cases in GROWTH.items():
         say(f"growth with the {name} …")
@@ -190,7 +190,7 @@ def growth(peak: Peak, rounds: int, seconds: float, say: Callable[[str], None]) 
     return result
 
 
-def pixels(found: list[Subject], rounds: int, seconds: float, say: Callable[[str], None]) -> dict[str, Any]:
+def pixels(found: list[Library], rounds: int, seconds: float, say: Callable[[str], None]) -> dict[str, Any]:
     """Learning from images: how fast, with how much work, and what remembering them takes."""
     return {
         "cases": {case.name: images_of(case, found, rounds, seconds, say) for case in IMAGES.values()},
@@ -199,11 +199,11 @@ def pixels(found: list[Subject], rounds: int, seconds: float, say: Callable[[str
 
 
 def images_of(
-    case: ImageCase, found: list[Subject], rounds: int, seconds: float, say: Callable[[str], None]
+    case: ImageCase, found: list[Library], rounds: int, seconds: float, say: Callable[[str], None]
 ) -> dict[str, Any]:
     say(f"images, {case.words} …")
     rows, rounds = some_images(case), max(1, rounds // case.share)
-    seeing = list(seers(case, found, rows))
+    seeing = list(image_workloads(case, found, rows))
     return {
         "case": case._asdict(),
         "rounds": rounds,

@@ -15,7 +15,7 @@ Layers = list[tuple[Array, Array]]  # (inputs, outputs) and (outputs,), layer by
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # Adam's usual numbers
 
 
-class Retelling:
+class NumpyReference:
     def __init__(
         self,
         actor: Layers,
@@ -33,8 +33,8 @@ class Retelling:
         self.critic_targets = [copied(critic) for critic in critics]
         self.tau, self.policy_delay = tau, policy_delay
         self.target_noise, self.noise_clip = target_noise, noise_clip
-        self.actor_adam = HandAdam(self.actor, actor_lr)
-        self.critic_adams = [HandAdam(critic, critic_lr) for critic in self.critics]
+        self.actor_adam = NumpyAdam(self.actor, actor_lr)
+        self.critic_adams = [NumpyAdam(critic, critic_lr) for critic in self.critics]
         self.count = 0
 
     def update(self, s: Array, a: Array, r: Array, s2: Array, terminated: Array, discount: Array, noise: Array) -> None:
@@ -44,9 +44,9 @@ class Retelling:
         shaken = np.clip(self.target_noise * noise, -self.noise_clip, self.noise_clip)
         a2 = np.clip(played + shaken, -1.0, 1.0)
         future = np.hstack([s2, a2])
-        judged = [forward(target, future)[-1][:, 0] for target in self.critic_targets]
+        next_q = [forward(target, future)[-1][:, 0] for target in self.critic_targets]
         y = np.array(
-            [r[i] + (0.0 if terminated[i] else discount[i] * min(judged[0][i], judged[1][i])) for i in range(rows)]
+            [r[i] + (0.0 if terminated[i] else discount[i] * min(next_q[0][i], next_q[1][i])) for i in range(rows)]
         )
 
         past = np.hstack([s, a])
@@ -60,8 +60,8 @@ class Retelling:
             return
         trace = forward(self.actor, s)
         action = np.tanh(trace[-1])
-        judged_trace = forward(self.critics[0], np.hstack([s, action]))
-        _, slope_in = backward(self.critics[0], judged_trace, np.full((rows, 1), -1.0 / rows))
+        critic_trace = forward(self.critics[0], np.hstack([s, action]))
+        _, slope_in = backward(self.critics[0], critic_trace, np.full((rows, 1), -1.0 / rows))
         slope_out = slope_in[:, s.shape[1] :] * (1.0 - action**2)  # through the action, then the tanh
         gradients, _ = backward(self.actor, trace, slope_out)
         self.actor_adam.step(gradients)
@@ -70,7 +70,7 @@ class Retelling:
             follow(target, critic, self.tau)
 
 
-class HandAdam:
+class NumpyAdam:
     def __init__(self, layers: Layers, lr: float) -> None:
         self.layers, self.lr, self.t = layers, lr, 0
         self.m = [(np.zeros_like(w), np.zeros_like(b)) for w, b in layers]

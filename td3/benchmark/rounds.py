@@ -1,11 +1,11 @@
-"""Measuring in rounds: every subject a little, again and again, so that a noisy machine is noisy for all."""
+"""Measuring in rounds: every library a little, again and again, so that a noisy machine is noisy for all."""
 
 import statistics
 import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from td3.speed.subjects import Run
+from td3.benchmark.libraries import Workload
 
 REST = 0.02  # seconds: the threads of whoever ran before spin for a while, and would take a core from the next
 
@@ -18,7 +18,7 @@ class Speed(NamedTuple):
 
 
 def interleave(
-    runs: Mapping[str, Run], rounds: int, seconds: float, between: Callable[[], None] = lambda: None
+    runs: Mapping[str, Workload], rounds: int, seconds: float, between: Callable[[], None] = lambda: None
 ) -> dict[str, Speed]:
     """Each run for about so many seconds a round; `between` is called once a round."""
     counts = {name: calibrate(run, seconds) for name, run in runs.items()}
@@ -32,7 +32,7 @@ def interleave(
     return {name: Speed(max(found), statistics.median(found)) for name, found in rates.items()}
 
 
-def calibrate(run: Run, seconds: float) -> int:
+def calibrate(run: Workload, seconds: float) -> int:
     """How many take about so long: a multiple of 32, or of 8 where 32 are too many."""
     run(8)  # whatever is compiled or allocated at first
     count = 8 * seconds / timed(run, 8)
@@ -42,7 +42,7 @@ def calibrate(run: Run, seconds: float) -> int:
     return round(32 * seconds / timed(run, 32) / 32) * 32 or 32
 
 
-def timed(run: Run, count: int) -> float:
+def timed(run: Workload, count: int) -> float:
     began = time.perf_counter()
     run(count)
     return time.perf_counter() - began

@@ -1,6 +1,6 @@
 """Who is measured: our engines, and the peers that are installed, all with the same networks, batch and data.
 
-A subject makes runs: functions that perform so many updates, or environment steps with one update each.
+A library makes runs: functions that perform so many updates, or environment steps with one update each.
 """
 
 import importlib.util
@@ -13,42 +13,43 @@ import gymnasium
 import numpy as np
 import torch
 
+from td3.benchmark.cases import Case, ImageCase
 from td3.config import Config
 from td3.environments import make_single
-from td3.learner import ENGINES, Learner, described, why_not_native
-from td3.speed.cases import Case, ImageCase
+from td3.events import Stepped
+from td3.learner import ENGINES, Learner, engine_name, why_not_native
 from td3.training import Session
-from td3.types import Layout, Stepped, Transitions
+from td3.types import Layout, Transitions
 
-Run = Callable[[int], None]
+Workload = Callable[[int], None]
 ROWS = 5_000  # remembered transitions; enough that no cache holds them all
 WARMUP = 300  # random steps before an end-to-end run learns
 
 
-class Subject(ABC):
+class Library(ABC):
     name: str
     version: str
 
     @abstractmethod
-    def updates(self, case: Case) -> Run:
+    def updates(self, case: Case) -> Workload:
         """Performs so many updates of such networks."""
 
     @abstractmethod
-    def steps(self, env: str, case: Case) -> Run:
+    def steps(self, env: str, case: Case) -> Workload:
         """Plays so many steps, with one update each."""
 
 
-class Ours(Subject):
+class Td3Library(Library):
     def __init__(self, engine: str) -> None:
         self.engine, self.name = engine, f"td3 {engine}"
-        self.version = described(engine)
+        self.version = engine_name(engine)
 
-    def updates(self, case: Case, rows: int = ROWS) -> Run:
+    def updates(self, case: Case, rows: int = ROWS) -> Workload:
         learner = ENGINES[self.engine](Layout(case.observations), case.actions, self.config("none", case, rows), 0)
         learner.memory.add(some_transitions(case, rows))
         return self.learning(learner)
 
-    def learning(self, learner: Learner) -> Run:
+    def learning(self, learner: Learner) -> Workload:
         replay, smoothing = np.random.default_rng(1), np.random.default_rng(2)
 
         def run(count: int) -> None:
@@ -57,14 +58,14 @@ class Ours(Subject):
 
         return run
 
-    def steps(self, env: Any, case: Case, num_envs: int = 1) -> Run:
+    def steps(self, env: Any, case: Case, num_envs: int = 1) -> Workload:
         return self.playing(self.session(env, case, num_envs))
 
     def session(self, env: Any, case: Case, num_envs: int = 1) -> Session:
         threads = torch.get_num_threads()
         return Session(self.config(env, case, 100_000, num_envs=num_envs, threads=threads))
 
-    def playing(self, session: Session) -> Run:
+    def playing(self, session: Session) -> Workload:
         events = session.advance(10**9)
 
         def run(count: int) -> None:
@@ -90,16 +91,16 @@ class Ours(Subject):
         )
 
 
-class StableBaselines(Subject):
+class StableBaselines(Library):
     """Stable-Baselines3, or its sibling in JAX, which is used alike."""
 
     def __init__(self, name: str, module: str, package: str) -> None:
         self.name, self.module = name, module
         self.version = version(package)
 
-    def updates(self, case: Case) -> Run:
+    def updates(self, case: Case) -> Workload:
         seen = gymnasium.spaces.Box(-np.inf, np.inf, (case.observations,), np.float32)
-        model = self.model(Still(seen, case.actions), case, ROWS)
+        model = self.model(DummyEnv(seen, case.actions), case, ROWS)
         model.learn(1)  # sets up what its training needs
         fill(model.replay_buffer, some_transitions(case, ROWS))
 
@@ -110,7 +111,7 @@ class StableBaselines(Subject):
 
         return run
 
-    def steps(self, env: str, case: Case) -> Run:
+    def steps(self, env: str, case: Case) -> Workload:
         model = self.model(make_single(env), case, 100_000)
         model.learn(WARMUP)
         return lambda count: model.learn(count, reset_num_timesteps=False)
@@ -143,7 +144,7 @@ def fill(buffer: Any, rows: Transitions) -> None:
         buffer.add(before, after, action[None], reward[None], terminated[None], [{}])
 
 
-class Still(gymnasium.Env[Any, Any]):
+class DummyEnv(gymnasium.Env[Any, Any]):
     """An environment that is never played: it only has the right sizes."""
 
     def __init__(self, observation_space: gymnasium.spaces.Box, actions: int) -> None:
@@ -159,21 +160,21 @@ class Still(gymnasium.Env[Any, Any]):
 
 
 def some_transitions(case: Case, rows: int) -> Transitions:
-    chance = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     return Transitions.in_a_row(
-        chance.standard_normal((rows, case.observations), dtype=np.float32),
-        chance.uniform(-1, 1, (rows, case.actions)).astype(np.float32),
-        chance.standard_normal(rows, dtype=np.float32),
-        chance.standard_normal((rows, case.observations), dtype=np.float32),
-        chance.random(rows) < 0.1,
+        rng.standard_normal((rows, case.observations), dtype=np.float32),
+        rng.uniform(-1, 1, (rows, case.actions)).astype(np.float32),
+        rng.standard_normal(rows, dtype=np.float32),
+        rng.standard_normal((rows, case.observations), dtype=np.float32),
+        rng.random(rows) < 0.1,
     )
 
 
-def subjects() -> Iterator[Subject]:
+def libraries() -> Iterator[Library]:
     """All there are on this machine, ours first."""
     if not why_not_native(Config()):
-        yield Ours("native")
-    yield Ours("torch")
+        yield Td3Library("native")
+    yield Td3Library("torch")
     if importlib.util.find_spec("stable_baselines3"):
         yield StableBaselines("Stable-Baselines3", "stable_baselines3", "stable_baselines3")
     if importlib.util.find_spec("sbx"):

@@ -1,4 +1,4 @@
-"""Images made easy: what an environment draws as its observation; smaller, grey, stacked; actions repeated."""
+"""Wrappers for images: rendered observations, resized, grey, stacked; repeated actions."""
 
 import contextlib
 import functools
@@ -23,7 +23,7 @@ FINER = 4  # times the size: what cannot smooth its edges is drawn so much large
 Path = tuple[Any, ...]  # the keys and places that lead to a part of an observation
 
 
-class View(NamedTuple):
+class Wrappers(NamedTuple):
     """How an environment is looked at: settings of a Config, by their names there."""
 
     pixels: int = 0
@@ -33,15 +33,15 @@ class View(NamedTuple):
     action_repeat: int = 1
 
     @classmethod
-    def of(cls, config: Config) -> "View":
+    def of(cls, config: Config) -> "Wrappers":
         return cls(*(getattr(config, name) for name in cls._fields))
 
     @property
     def asked_for(self) -> list[str]:
         """The settings that are not as they are without being asked for."""
-        return [name for name, value in self._asdict().items() if value != View._field_defaults[name]]
+        return [name for name, value in self._asdict().items() if value != Wrappers._field_defaults[name]]
 
-    def on(self, env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
+    def wrap(self, env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
         """The environment as it is looked at; one that is to be drawn can draw arrays."""
         if self.action_repeat > 1:
             env = Repeated(env, self.action_repeat)
@@ -114,7 +114,7 @@ class Prepared(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._images: set[Path] = set()
         self.observation_space = self._space(env.observation_space, ())
         if not self._images:
-            asked = View(0, size, grey, frame_stack).asked_for
+            asked = Wrappers(0, size, grey, frame_stack).asked_for
             raise ConfigError(
                 f"{' and '.join(asked)} must be left alone here, or pixels say how large to draw the environment: the "
                 f"observation {env.observation_space} has no image."

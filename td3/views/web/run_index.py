@@ -22,7 +22,7 @@ class Unknown(Exception):
     """A run, a metric or an update that is not here."""
 
 
-class House:
+class RunIndex:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._watched: dict[str, Watched] = {}

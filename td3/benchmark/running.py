@@ -17,7 +17,7 @@ class BenchFailed(TD3Error):
 def bench(threads: list[int], **plan: Any) -> dict[str, Any]:
     runs = []
     for count in threads:
-        words = [sys.executable, "-m", "td3.speed", json.dumps({"threads": count, **plan})]
+        words = [sys.executable, "-m", "td3.benchmark", json.dumps({"threads": count, **plan})]
         done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
         if done.returncode:
             raise BenchFailed(f"The measurement with {counted(count, 'thread')} ended with code {done.returncode}.")

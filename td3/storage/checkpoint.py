@@ -26,8 +26,8 @@ import safetensors.numpy
 import safetensors.torch
 
 from td3.errors import RunError
-from td3.keeping import disk
 from td3.replay import AnyMemory
+from td3.storage import disk
 
 FORMAT = 1
 NAME = re.compile(r"(\d{9,})-([0-9a-f]{16})")
@@ -122,7 +122,7 @@ class Checkpoint:
                 raise RunError(f"{segment.name} does not follow on the rows before it.")
             rows = self._rows(segment, memory)
             memory.written = segment.first
-            memory.put(rows)
+            memory.load(rows)
         if memory.written != end or first > memory.oldest:
             raise RunError(f"The memory's segments end at row {memory.written:,}, the checkpoint at {end:,}.")
 
@@ -140,7 +140,7 @@ class Checkpoint:
                 reasons.append(str(problem))
                 memory.break_links()
             else:
-                memory.put(rows)
+                memory.load(rows)
         return lost, reasons
 
     def _rows(self, segment: Segment, memory: AnyMemory) -> dict[str, Any]:
@@ -213,12 +213,12 @@ def plain(name: str) -> str:
     return name
 
 
-def described(data: bytes) -> File:
+def file_of(data: bytes) -> File:
     return File(len(data), hashlib.sha256(data).hexdigest())
 
 
 def agree(path: Path, data: bytes, known: File) -> None:
-    if described(data) != known:
+    if file_of(data) != known:
         raise changed(path)
 
 
@@ -254,7 +254,7 @@ def find(run: Path) -> tuple[list[Checkpoint], dict[Path, str]]:
     return sorted(found, key=lambda one: (one.step, one.manifest.serial)), wrong
 
 
-class Keeper:
+class CheckpointWriter:
     """Writes checkpoints of one run, and remembers which rows of the memory are on the disk already.
 
     It works in the folders it has opened: a run that is moved is saved where it is now, and one that was begun in its
@@ -285,7 +285,7 @@ class Keeper:
         self.kept: list[Checkpoint] = []  # on the disk, oldest first
         if since is None:
             beside = {name: disk.read(run / name, LARGEST_JSON) for name in ("config.json", "versions.json")}
-            self.beside = {name: described(data) for name, data in beside.items()}
+            self.beside = {name: file_of(data) for name, data in beside.items()}
         else:  # later ones, passed over because they are damaged, go with the next prune
             self.beside = since.manifest.run
             found, _ = find(run)
@@ -299,7 +299,7 @@ class Keeper:
                 files = {}
                 for name, data in self._contents(snapshot).items():
                     folder.write(name, data)
-                    files[name] = described(data)
+                    files[name] = file_of(data)
                 manifest = Manifest(
                     format=FORMAT,
                     serial=self.newest.manifest.serial + 1 if self.newest else 1,
@@ -366,8 +366,10 @@ class Keeper:
 
         Only what has a name that is given here, and is no link, was written here: a user's own files stay.
         """
-        judged = [one for one in self.kept if one.score is not None]
-        best = sorted(judged, key=lambda one: (one.score, one.step))[len(judged) - min(self.keep_best, len(judged)) :]
+        evaluated = [one for one in self.kept if one.score is not None]
+        best = sorted(evaluated, key=lambda one: (one.score, one.step))[
+            len(evaluated) - min(self.keep_best, len(evaluated)) :
+        ]
         self.kept = [one for one in self.kept if one in self.kept[-self.keep_last :] or one in best]
         names = {one.path.name for one in self.kept}
         needed = {segment.name for one in self.kept for segment in one.manifest.segments}

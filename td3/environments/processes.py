@@ -1,7 +1,7 @@
 """Environments in worker processes: the parent's side.
 
 Each worker is a fresh interpreter that runs `td3.environments.worker` and plays its share with
-`LocalWorlds`, so that processes give the same rows, bit for bit, as no processes. The parent never waits
+`SerialEnvs`, so that processes give the same rows, bit for bit, as no processes. The parent never waits
 without a deadline and never without watching whether the worker is alive.
 """
 
@@ -19,24 +19,24 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
+from td3.environments.envs import patience
 from td3.environments.faults import STOPPED, told
-from td3.environments.images import View
 from td3.environments.spaces import ActionMap, ObservationMap
-from td3.environments.worlds import patience
+from td3.environments.wrappers import Wrappers
 from td3.errors import ConfigError, EnvironmentFailure, TD3Error
-from td3.types import Episode, Float32s, Rows, Tick
+from td3.types import Episode, Float32s, Rows, StepResult
 
 START_TIMEOUT = 120.0  # importing a simulator on a busy machine is slow, and happens once
 
 
-class WorkerWorlds:
+class ProcessEnvs:
     def __init__(
-        self, name: str, make: Callable[[], Any], num_envs: int, workers: int, timeout: float, view: View
+        self, name: str, make: Callable[[], Any], num_envs: int, workers: int, timeout: float, wrappers: Wrappers
     ) -> None:
         self.name, self.num_envs, self.timeout = name, num_envs, timeout
         shares = np.array_split(np.arange(num_envs), workers)
         self._shares = [slice(int(share[0]), int(share[-1]) + 1) for share in shares]
-        self._ticks = 0
+        self._steps = 0
         self._failed = False
         self._pending = ""  # the call whose answers are still to be read
         self._read: dict[_Worker, Any] = {}  # those of them that have been
@@ -44,9 +44,9 @@ class WorkerWorlds:
         try:
             by_value = pickled(name, make)
             for share in self._shares:
-                self._workers.append(_Worker(name, by_value, share.start, share.stop - share.start, view))
+                self._workers.append(_Worker(name, by_value, share.start, share.stop - share.start, wrappers))
             spaces = self._answers("start", max(timeout, START_TIMEOUT))[0]
-            self.observation: ObservationMap = ObservationMap(spaces[0], view.frame_stack)
+            self.observation: ObservationMap = ObservationMap(spaces[0], wrappers.frame_stack)
             self.action: ActionMap = ActionMap(spaces[1])
         except BaseException:
             self.close()
@@ -54,22 +54,22 @@ class WorkerWorlds:
 
     @property
     def steps(self) -> list[int]:
-        return [self._ticks] * self.num_envs
+        return [self._steps] * self.num_envs
 
     def reset(self, seeds: Sequence[int], steps: Sequence[int] = ()) -> Rows:
-        self._ticks = max(steps, default=0)
+        self._steps = max(steps, default=0)
         self._ask("reset", [(list(seeds[share]), list(steps[share])) for share in self._shares])
         return np.concatenate(self._answers("reset", self.timeout))
 
-    def step(self, actions: Float32s) -> Tick:
-        self._ticks += 1
+    def step(self, actions: Float32s) -> StepResult:
+        self._steps += 1
         try:
             self._ask("step", [(actions[share],) for share in self._shares])
-            ticks = self._answers("step", self.timeout)
+            results = self._answers("step", self.timeout)
         except BaseException:
-            self._ticks -= 1  # what failed half way counts for nobody
+            self._steps -= 1  # what failed half way counts for nobody
             raise
-        return Tick(*(np.concatenate(column) for column in zip(*ticks, strict=True)))
+        return StepResult(*(np.concatenate(column) for column in zip(*results, strict=True)))
 
     def capture(self) -> list[Episode]:
         self._ask("capture", [()] * len(self._workers))
@@ -78,7 +78,7 @@ class WorkerWorlds:
     def restore(
         self, episodes: Sequence[Episode], observations: Rows, seeds: Sequence[int], steps: Sequence[int]
     ) -> tuple[Rows, list[str]]:
-        self._ticks = max(steps)
+        self._steps = max(steps)
         shares = [(episodes[one], observations[one], seeds[one], steps[one]) for one in self._shares]
         self._ask("restore", shares)
         # Playing a whole episode again takes as long as its steps do, and each of them has the usual time.
@@ -129,7 +129,7 @@ class WorkerWorlds:
     def _who(self, worker: "_Worker") -> str:
         numbers = range(worker.first, worker.first + worker.count)
         plural = "s" if worker.count > 1 else ""
-        return f"Environment{plural} {', '.join(map(str, numbers))} ({self.name}), step {self._ticks}"
+        return f"Environment{plural} {', '.join(map(str, numbers))} ({self.name}), step {self._steps}"
 
     def close(self) -> None:
         for worker in self._workers:
@@ -168,7 +168,7 @@ def is_tied() -> bool:
 class _Worker:
     """One child process and the socket to it."""
 
-    def __init__(self, name: str, make: bytes, first: int, count: int, view: View) -> None:
+    def __init__(self, name: str, make: bytes, first: int, count: int, wrappers: Wrappers) -> None:
         self.first, self.count = first, count
         ours, theirs = socket.socketpair()
         with theirs:
@@ -182,7 +182,7 @@ class _Worker:
             )
         self.connection: Connection[Any, Any] = Connection(ours.detach())
         with contextlib.suppress(OSError):  # one that is dead already is reported when its answer is awaited
-            self.connection.send((sys.path, name, first, count, view))
+            self.connection.send((sys.path, name, first, count, wrappers))
             self.connection.send_bytes(make)
 
     def ended(self) -> str:

@@ -14,13 +14,13 @@ from gymnasium.spaces import Box, Dict
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from td3.benchmark.cases import ImageCase
+from td3.benchmark.libraries import DummyEnv, Library, StableBaselines, Td3Library, Workload, fill
 from td3.learner import Learner
-from td3.learner.encoders import Eye
-from td3.learner.networks import draw_weights
+from td3.learner.encoders import ImageEncoder
+from td3.learner.networks import initialise
 from td3.replay import make_memory
 from td3.replay.links import Links
-from td3.speed.cases import ImageCase
-from td3.speed.subjects import Ours, Run, StableBaselines, Still, Subject, fill
 from td3.types import Transitions
 
 EPISODE = 100  # transitions: short, for ours keeps one frame more than an episode has transitions
@@ -28,11 +28,11 @@ SHARED = {"an encoder each": False, "one shared": True}  # by actor and critics 
 SAVING = "optimize_memory_usage"
 
 
-class Seer(NamedTuple):
+class ImageWorkload(NamedTuple):
     """Someone who learns from images."""
 
     name: str
-    run: Run
+    run: Workload
     encoders: list[nn.Module]  # of actor, critics and their targets, each once
 
 
@@ -51,37 +51,37 @@ class Kept(NamedTuple):
     transitions: int  # that can be drawn
 
 
-def seers(case: ImageCase, found: Iterable[Subject], rows: Transitions) -> Iterator[Seer]:
+def image_workloads(case: ImageCase, found: Iterable[Library], rows: Transitions) -> Iterator[ImageWorkload]:
     """All there are on this machine, ours first; they remember the same rows."""
-    for subject in among(found):
-        if isinstance(subject, Ours):
+    for library in among(found):
+        if isinstance(library, Td3Library):
             settings = {name: getattr(case, name) for name in ("encoder_channels", "encoder_features")}
-            learner = Learner(case.layout, case.actions, subject.config("none", case, case.rows, **settings), 0)
+            learner = Learner(case.layout, case.actions, library.config("none", case, case.rows, **settings), 0)
             learner.memory.add(rows)
-            yield Seer(
-                subject.name, subject.learning(learner), [learner.critics.encoder, learner.critic_targets.encoder]
+            yield ImageWorkload(
+                library.name, library.learning(learner), [learner.critics.encoder, learner.critic_targets.encoder]
             )
         else:
-            models = {kind: model_of(case, subject, shared) for kind, shared in SHARED.items()}
+            models = {kind: model_of(case, library, shared) for kind, shared in SHARED.items()}
             buffer = next(iter(models.values())).replay_buffer
             fill(buffer, rows)
             for kind, model in models.items():
                 model.replay_buffer = buffer  # large, and only read from now on: one for all
                 networks = (model.actor, model.actor_target, model.critic, model.critic_target)
                 encoders = list(dict.fromkeys(network.features_extractor for network in networks))
-                yield Seer(f"{subject.name}, {kind}", partial(train, model, case.batch), encoders)
+                yield ImageWorkload(f"{library.name}, {kind}", partial(train, model, case.batch), encoders)
 
 
-def among(found: Iterable[Subject]) -> Iterator[Ours | StableBaselines]:
+def among(found: Iterable[Library]) -> Iterator[Td3Library | StableBaselines]:
     """Those that read images."""
-    for subject in found:
-        if isinstance(subject, Ours | StableBaselines) and subject.name in ("td3 torch", "Stable-Baselines3"):
-            yield subject
+    for library in found:
+        if isinstance(library, Td3Library | StableBaselines) and library.name in ("td3 torch", "Stable-Baselines3"):
+            yield library
 
 
-def model_of(case: ImageCase, subject: StableBaselines, shared: bool) -> Any:
-    model = subject.model(
-        Still(space_of(case), case.actions),
+def model_of(case: ImageCase, library: StableBaselines, shared: bool) -> Any:
+    model = library.model(
+        DummyEnv(space_of(case), case.actions),
         case,
         case.rows,
         "CnnPolicy",
@@ -109,8 +109,8 @@ class Extractor(nn.Module):
         super().__init__()
         self.features_dim = case.encoder_features
         (picture,) = case.layout.pictures
-        eye = Eye(picture, case.stack, case.encoder_channels, case.encoder_features)
-        draw_weights(eye, torch.Generator().manual_seed(0))
+        eye = ImageEncoder(picture, case.stack, case.encoder_channels, case.encoder_features)
+        initialise(eye, torch.Generator().manual_seed(0))
         self.layers = nn.Sequential(eye.convolutions, nn.Flatten(), eye.joined, eye.norm, nn.Tanh())
 
     def forward(self, pixels: Tensor) -> Tensor:
@@ -118,7 +118,7 @@ class Extractor(nn.Module):
         return features
 
 
-def passes(seer: Seer) -> Passes:
+def passes(workload: ImageWorkload) -> Passes:
     """Counted in two updates, one of which moves the actor."""
     forward, back = [], []
 
@@ -127,17 +127,17 @@ def passes(seer: Seer) -> Passes:
         if features.requires_grad:
             features.register_hook(lambda gradient: back.append(gradient.shape))
 
-    hooks = [encoder.register_forward_hook(count) for encoder in seer.encoders]
-    seer.run(2)
+    hooks = [encoder.register_forward_hook(count) for encoder in workload.encoders]
+    workload.run(2)
     for hook in hooks:
         hook.remove()
     return Passes(len(forward) / 2, len(back) / 2)
 
 
-def memories(case: ImageCase, found: Iterable[Subject], rows: Transitions) -> Iterator[Kept]:
+def memories(case: ImageCase, found: Iterable[Library], rows: Transitions) -> Iterator[Kept]:
     """Memories for so many rows, each filled with them."""
-    for subject in among(found):
-        if isinstance(subject, Ours):
+    for library in among(found):
+        if isinstance(library, Td3Library):
             memory = make_memory(case.rows, case.layout, case.actions, n_step=1, gamma=0.99)
             memory.add(rows)
             yield Kept("td3", held(memory, case.rows), len(memory))
@@ -146,12 +146,12 @@ def memories(case: ImageCase, found: Iterable[Subject], rows: Transitions) -> It
                 buffer = buffer_of("ReplayBuffer", case.rows, space_of(case), case.actions, **settings)
                 fill(buffer, rows)
                 # Where s' is the next row's s, the newest row has none yet: it is not drawn.
-                yield Kept(subject.name + name, held(buffer, case.rows), case.rows - bool(settings))
+                yield Kept(library.name + name, held(buffer, case.rows), case.rows - bool(settings))
 
 
-def refusals(found: Iterable[Subject]) -> dict[str, str]:
+def refusals(found: Iterable[Library]) -> dict[str, str]:
     """What Stable-Baselines3 itself says of its memory that keeps s' as the next row's s, by what was asked of it."""
-    if not any(isinstance(subject, StableBaselines) for subject in among(found)):
+    if not any(isinstance(library, StableBaselines) for library in among(found)):
         return {}
     image = Box(0, 255, (3, 8, 8), np.uint8)
     asked: dict[str, tuple[str, Any, dict[str, Any]]] = {
@@ -187,15 +187,15 @@ def arrays(thing: Any) -> Iterator[NDArray[Any]]:
 
 def some_images(case: ImageCase) -> Transitions:
     """So many transitions, in episodes that are all of one length and terminate."""
-    chance, layout, episodes = np.random.default_rng(0), case.layout, -(-case.rows // EPISODE)
-    frames = chance.integers(0, 256, (episodes, EPISODE + 1, layout.frame), np.uint8)
+    rng, layout, episodes = np.random.default_rng(0), case.layout, -(-case.rows // EPISODE)
+    frames = rng.integers(0, 256, (episodes, EPISODE + 1, layout.frame), np.uint8)
     ends_with = np.arange(EPISODE + 1)[:, None] + np.arange(1 - layout.stack, 1)
     seen = frames[:, np.maximum(ends_with, 0)].reshape(episodes, EPISODE + 1, layout.size)
     step = np.tile(np.arange(EPISODE), episodes)[: case.rows]
     return Transitions(
         observation=seen[:, :-1].reshape(-1, layout.size)[: case.rows],
-        action=chance.uniform(-1, 1, (len(step), case.actions)).astype(np.float32),
-        reward=chance.standard_normal(len(step), dtype=np.float32),
+        action=rng.uniform(-1, 1, (len(step), case.actions)).astype(np.float32),
+        reward=rng.standard_normal(len(step), dtype=np.float32),
         next_observation=seen[:, 1:].reshape(-1, layout.size)[: case.rows],
         terminated=step == EPISODE - 1,
         env=np.zeros(len(step), np.int32),

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from td3.speed.cases import Case, ImageCase
-from td3.speed.pixels import EPISODE, SAVING
+from td3.benchmark.cases import Case, ImageCase
+from td3.benchmark.pixels import EPISODE, SAVING
 from td3.wording import counted
 
 
@@ -16,7 +16,7 @@ def tables(result: dict[str, Any]) -> str:
 
 def sections(run: dict[str, Any]) -> Iterator[list[str]]:
     threads = counted(run["threads"], "thread")
-    names = list(run["subjects"])
+    names = list(run["libraries"])
     if "updates" in run:
         peak = run["peak_gflops"]
         known = "" if math.isnan(peak) else f" Fused multiply-adds alone reach {peak:.0f} GFLOPS."
@@ -146,7 +146,7 @@ def draw(result: dict[str, Any], path: Path) -> None:
     from matplotlib import pyplot
 
     run = max(result["runs"], key=lambda one: one["threads"])
-    names = list(run["subjects"])
+    names = list(run["libraries"])
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(12, 4.2), width_ratios=(3, 2))
     cases = run.get("updates", {})
     for place, name in enumerate(names):

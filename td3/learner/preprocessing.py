@@ -1,4 +1,4 @@
-"""What is remembered raw, made ready to be read: numbers normalised, images shifted by chance."""
+"""What is remembered raw, made ready to be read: numbers normalised, images shifted by rng."""
 
 from collections.abc import Mapping
 
@@ -18,7 +18,7 @@ class Normalizer:
     """The running mean and variance of every number that was observed while training.
 
     The same statistics serve memory, actor, critics and targets, as they are when they are used. Nobody but training
-    adds to them: they stand still while an agent is judged.
+    adds to them: an evaluation leaves them as they are.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -48,7 +48,7 @@ class Normalizer:
     def tensors(self) -> dict[str, Tensor]:
         return {name: torch.from_numpy(np.array(getattr(self, name))) for name in ("count", "mean", "squares")}
 
-    def put(self, tensors: Mapping[str, Tensor]) -> None:
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
         for name, now in self.tensors().items():
             found = tensors.get(name)
             if found is None or found.shape != now.shape or found.dtype != now.dtype:
@@ -56,7 +56,7 @@ class Normalizer:
             setattr(self, name, found.numpy().copy())
 
 
-def ready(batch: Batch, layout: Layout, normalizer: Normalizer | None, shifts: NDArray[np.int64] | None) -> Batch:
+def preprocess(batch: Batch, layout: Layout, normalizer: Normalizer | None, shifts: NDArray[np.int64] | None) -> Batch:
     """A batch as the networks read it; `shifts` are those of s and of s'."""
     if normalizer is None and shifts is None:
         return batch

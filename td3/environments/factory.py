@@ -14,38 +14,38 @@ import gymnasium
 from gymnasium.vector import VectorEnv
 
 from td3.config import env_name, has_no_name, nameless
+from td3.environments.envs import Envs, SerialEnvs
 from td3.environments.faults import STOPPED, close_quietly, message_of, refusing, shown, told
-from td3.environments.images import View
 from td3.environments.mujoco_warnings import handle_mujoco_warnings
-from td3.environments.vector import VectorWorlds
-from td3.environments.workers import WorkerWorlds
-from td3.environments.worlds import LocalWorlds, Worlds
+from td3.environments.processes import ProcessEnvs
+from td3.environments.vector import GymVectorEnvs
+from td3.environments.wrappers import Wrappers
 from td3.errors import ConfigError, SpaceError, TD3Error
 from td3.wording import did_you_mean
 
-PLAIN = View()  # as the environment shows itself
+PLAIN = Wrappers()  # as the environment shows itself
 NONE: Mapping[str, Any] = MappingProxyType({})
 SPACES = ("observation_space", "action_space")
 OTHERS = ("unwrapped", "metadata", "render_mode")
 Made = gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]
 
 
-def make_worlds(
+def make_envs(
     env: str | Callable[..., Any],
     num_envs: int = 1,
     workers: int = 0,
     timeout: float = 30.0,
     role: str = "Environment",
-    view: View = PLAIN,
+    wrappers: Wrappers = PLAIN,
     env_args: Mapping[str, Any] = NONE,
-) -> Worlds:
+) -> Envs:
     """`num_envs` environments behind one door; a callable may also make a whole `VectorEnv` at once."""
     name = env_name(env)
     make = maker(env, env_args)
-    if view.pixels:
-        make = drawing(name, make, view.pixels)
+    if wrappers.pixels:
+        make = drawing(name, make, wrappers.pixels)
     if workers:
-        return WorkerWorlds(name, make, num_envs, workers, timeout, view)
+        return ProcessEnvs(name, make, num_envs, workers, timeout, wrappers)
     first = made(name, make)
     try:
         if isinstance(first, VectorEnv):
@@ -54,46 +54,46 @@ def make_worlds(
                     f"num_envs must be left alone or {first.num_envs}, the size of the vector environment that "
                     f"{name} makes; got {num_envs}."
                 )
-            if view.asked_for:
+            if wrappers.asked_for:
                 raise ConfigError(
-                    f"{', '.join(view.asked_for)} must be left alone here: {name} makes a vector environment, which is "
-                    "taken as it is; wrap its single environments instead."
+                    f"{', '.join(wrappers.asked_for)} must be left alone here: {name} makes a vector environment, "
+                    "which is taken as it is; wrap its single environments instead."
                 )
             with refusing(f"env {name!r} cannot be used:"):
-                return VectorWorlds(name, first, timeout)
+                return GymVectorEnvs(name, first, timeout)
         others = [_single(name, make) for _ in range(num_envs - 1)]
-        return local_worlds(name, [first, *others], view=view, role=role)
+        return serial_envs(name, [first, *others], wrappers=wrappers, role=role)
     except TD3Error:
         close_quietly(first.close)
         raise
 
 
-def make_single(env: str | Callable[..., Any], view: View = PLAIN, env_args: Mapping[str, Any] = NONE) -> Made:
+def make_single(env: str | Callable[..., Any], wrappers: Wrappers = PLAIN, env_args: Mapping[str, Any] = NONE) -> Made:
     """One environment as it is looked at, for whoever wants to play it without us; a vector environment as it is."""
     name, make = env_name(env), maker(env, env_args)
-    one = made(name, drawing(name, make, view.pixels) if view.pixels else make)
-    return one if isinstance(one, VectorEnv) else view.on(one)
+    one = made(name, drawing(name, make, wrappers.pixels) if wrappers.pixels else make)
+    return one if isinstance(one, VectorEnv) else wrappers.wrap(one)
 
 
-def maker_to_draw(
-    env: str | Callable[..., Any], size: int, view: View = PLAIN, env_args: Mapping[str, Any] = NONE
+def maker_to_render(
+    env: str | Callable[..., Any], size: int, wrappers: Wrappers = PLAIN, env_args: Mapping[str, Any] = NONE
 ) -> Callable[[], Any]:
     """What makes an environment that draws what it shows, as arrays and if it can be told so about `size` wide."""
-    return drawing(env_name(env), maker(env, env_args), view.pixels or size)
+    return drawing(env_name(env), maker(env, env_args), wrappers.pixels or size)
 
 
-def make_to_draw(name: str, make: Callable[[], Any], view: View) -> LocalWorlds:
+def make_to_render(name: str, make: Callable[[], Any], wrappers: Wrappers) -> SerialEnvs:
     """The environment of a film, as it is looked at; what cannot be asked to draw itself is a ConfigError."""
-    return local_worlds(name, [_single(name, make)], view=view, role="Filmed environment")
+    return serial_envs(name, [_single(name, make)], wrappers=wrappers, role="Filmed environment")
 
 
 def drawing(name: str, make: Callable[..., Any], size: int) -> Callable[[], Any]:
     """The same callable for an environment that draws arrays, so large if it can be told so, and plainly."""
     by_name = isinstance(make, partial) and make.func is gymnasium.make
-    return partial(_made_to_draw, name, make, size if by_name else 0)
+    return partial(_made_to_render, name, make, size if by_name else 0)
 
 
-def _made_to_draw(name: str, make: Callable[..., Any], size: int) -> Made:
+def _made_to_render(name: str, make: Callable[..., Any], size: int) -> Made:
     if takes(make, "render_mode"):
         make = partial(make, render_mode="rgb_array")
     try:
@@ -106,11 +106,11 @@ def _made_to_draw(name: str, make: Callable[..., Any], size: int) -> Made:
         close_quietly(one.close)
         raise ConfigError(f"env {name!r} cannot be drawn: it takes no render_mode, or draws no arrays.")
     with refusing(f"env {name!r} cannot be drawn:"):
-        draw_plainly(one)
+        render_plainly(one)
     return one
 
 
-def draw_plainly(env: gymnasium.Env[Any, Any]) -> None:
+def render_plainly(env: gymnasium.Env[Any, Any]) -> None:
     """Without MuJoCo's shadows, mirrors and smooth edges, which cost twenty times as much as all else in a picture.
 
     And by the camera that goes along, if there is one: what walks would walk out of the picture of any other.
@@ -134,25 +134,25 @@ def takes(make: Callable[..., Any], name: str) -> bool:
     return any(one.kind is one.VAR_KEYWORD or (one.name == name and one.kind in by_name) for one in known)
 
 
-def make_local(name: str, make: Callable[[], Any], first: int, count: int, view: View) -> LocalWorlds:
+def make_local(name: str, make: Callable[[], Any], first: int, count: int, wrappers: Wrappers) -> SerialEnvs:
     """The share of the environments that one worker process plays."""
-    return local_worlds(name, [_single(name, make) for _ in range(count)], first, view)
+    return serial_envs(name, [_single(name, make) for _ in range(count)], first, wrappers)
 
 
-def local_worlds(
+def serial_envs(
     name: str,
     envs: list[gymnasium.Env[Any, Any]],
     first: int = 0,
-    view: View = PLAIN,
+    wrappers: Wrappers = PLAIN,
     role: str = "Environment",
-) -> LocalWorlds:
+) -> SerialEnvs:
     with refusing(f"env {name!r} cannot be used:"):
         check_apart(name, envs)
-        envs = [view.on(env) for env in envs]
+        envs = [wrappers.wrap(env) for env in envs]
         spaces = [(env.observation_space, env.action_space) for env in envs]
         if any(one != spaces[0] for one in spaces):
             raise ConfigError(f"env {name!r} makes environments with different spaces: they cannot share one agent.")
-        return LocalWorlds(name, envs, first, role, view.frame_stack)
+        return SerialEnvs(name, envs, first, role, wrappers.frame_stack)
 
 
 def check_apart(name: str, envs: list[Any]) -> None:
@@ -161,12 +161,11 @@ def check_apart(name: str, envs: list[Any]) -> None:
         raise ConfigError(f"env {name!r} must make a new environment each time; it returned the same one twice.")
 
 
-def environments_of(worlds: Worlds) -> list[Any]:
-    """Those that live in this process."""
-    envs: Any = getattr(worlds, "envs", None)
-    if isinstance(worlds, LocalWorlds):
-        return list(envs)
-    return [envs] if envs is not None else []
+def in_this_process(envs: Envs) -> list[Any]:
+    """Returns the Gymnasium environments that live in this process."""
+    if isinstance(envs, SerialEnvs):
+        return list(envs.envs)
+    return [envs.envs] if isinstance(envs, GymVectorEnvs) else []
 
 
 def maker(env: str | Callable[..., Any], env_args: Mapping[str, Any] = NONE) -> Callable[[], Any]:

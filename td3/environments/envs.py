@@ -11,14 +11,14 @@ from td3 import seeding
 from td3.environments.faults import CLOSING, PASSED_ON, STOPPED, BadValue, as_array, close_quietly, failure, shown
 from td3.environments.spaces import ActionMap, ObservationMap
 from td3.errors import EnvironmentFailure
-from td3.types import Episode, Float32s, Rows, Tick
+from td3.types import Episode, Float32s, Rows, StepResult
 
 LARGEST = float(np.finfo(np.float32).max)
 FLOATS, BOOLS = (float, np.float64), (bool, np.bool_)  # by their very type: what is like them may behave otherwise
 LONGEST_TAPE = 100_000  # actions of one episode that are remembered, to play it again
 
 
-class Worlds(Protocol):
+class Envs(Protocol):
     """n environments; actions in [−1, 1] go in, checked rows of observations come out."""
 
     name: str
@@ -33,7 +33,7 @@ class Worlds(Protocol):
     def reset(self, seeds: Sequence[int], steps: Sequence[int] = ()) -> Rows:
         """Begins every episode anew; steps are counted on from `steps`, or from none."""
 
-    def step(self, actions: Float32s) -> Tick: ...
+    def step(self, actions: Float32s) -> StepResult: ...
     def capture(self) -> list[Episode]: ...
     def restore(
         self, episodes: Sequence[Episode], observations: Rows, seeds: Sequence[int], steps: Sequence[int]
@@ -43,7 +43,7 @@ class Worlds(Protocol):
     def close(self) -> None: ...
 
 
-class LocalWorlds:
+class SerialEnvs:
     """Single environments stepped one after the other in this process; an ended one is reset at once."""
 
     def __init__(
@@ -61,29 +61,29 @@ class LocalWorlds:
         self.action = ActionMap(envs[0].action_space)
         self._shape, self._dtype = (self.num_envs, self.observation.size), self.observation.layout.dtype
         self._renderers = [getattr(env.unwrapped, "mujoco_renderer", None) for env in envs]
-        self._ticks = 0  # steps of each environment: they go side by side
+        self._steps = 0  # steps of each environment: they go side by side
         self._starts: list[dict[str, Any] | None] = [None] * self.num_envs  # how each episode began
         self._tapes: list[list[Float32s]] = [[] for _ in envs]  # and what was done in it since
 
     @property
     def steps(self) -> list[int]:
-        return [self._ticks] * self.num_envs
+        return [self._steps] * self.num_envs
 
     def reset(self, seeds: Sequence[int], steps: Sequence[int] = ()) -> Rows:
-        self._ticks = max(steps, default=0)
+        self._steps = max(steps, default=0)
         return np.stack([self._reset(place, seed) for place, seed in enumerate(seeds)])
 
-    def step(self, actions: Float32s) -> Tick:
-        self._ticks += 1
+    def step(self, actions: Float32s) -> StepResult:
+        self._steps += 1
         try:
-            return self._tick(actions)
+            return self._step_all(actions)
         except BaseException:
-            self._ticks -= 1  # what failed half way counts for nobody
+            self._steps -= 1  # what failed half way counts for nobody
             raise
 
-    def _tick(self, actions: Float32s) -> Tick:
+    def _step_all(self, actions: Float32s) -> StepResult:
         n, shape, dtype = self.num_envs, self._shape, self._dtype
-        tick = Tick(
+        result = StepResult(
             next_observation=np.empty(shape, dtype),
             reward=np.empty(n, np.float32),
             terminated=np.empty(n, np.bool_),
@@ -94,15 +94,15 @@ class LocalWorlds:
         executed = self.action.to_env(actions)
         for place in range(n):
             (
-                tick.next_observation[place],
-                tick.reward[place],
-                tick.terminated[place],
-                tick.truncated[place],
+                result.next_observation[place],
+                result.reward[place],
+                result.terminated[place],
+                result.truncated[place],
             ) = self._step(place, executed[place, ...])  # `...`: an array even for shape ()
-        for place, ended in enumerate(tick.terminated | tick.truncated):  # only now is this tick sure to count
+        for place, ended in enumerate(result.terminated | result.truncated):  # only now is this step sure to count
             self._remember(place, actions[place])
-            tick.observation[place] = self._reset(place, None) if ended else tick.next_observation[place]
-        return tick
+            result.observation[place] = self._reset(place, None) if ended else result.next_observation[place]
+        return result
 
     def capture(self) -> list[Episode]:
         """Each episode as the random state before its reset and the actions since."""
@@ -115,7 +115,7 @@ class LocalWorlds:
     def restore(
         self, episodes: Sequence[Episode], observations: Rows, seeds: Sequence[int], steps: Sequence[int]
     ) -> tuple[Rows, list[str]]:
-        self._ticks = max(steps)
+        self._steps = max(steps)
         seen, failures = observations.copy(), [""] * self.num_envs
         for place, (episode, expected) in enumerate(zip(episodes, observations, strict=True)):
             try:
@@ -135,7 +135,7 @@ class LocalWorlds:
         else:
             self._reset(place, 0)  # some environments have no random state before their first reset
             if start["random"] is not None:  # and some never have one
-                seeding.put_state(env.unwrapped.np_random, start["random"])
+                seeding.load_state(env.unwrapped.np_random, start["random"])
             seen = self._reset(place, None)
         for number, action in enumerate(episode.actions, 1):
             self._remember(place, action)
@@ -160,7 +160,7 @@ class LocalWorlds:
         self._starts[place] = {"seed": seed} if seed is not None else {"random": before}
         self._tapes[place] = []
         try:
-            self._draw_here(place)
+            self._use_context(place)
             answer: Any = self.envs[place].reset(seed=seed)
             if not isinstance(answer, tuple) or len(answer) != 2:
                 raise BadValue("reset() must return (observation, info)")
@@ -173,7 +173,7 @@ class LocalWorlds:
     def _step(self, place: int, action: Any) -> tuple[Rows, np.float32, bool, bool]:
         """One step of one environment, everything it answered checked."""
         try:
-            self._draw_here(place)
+            self._use_context(place)
             observation, reward, terminated, truncated = unpack(self.envs[place].step(action))
             return (
                 self.observation.flatten_one(observation),
@@ -186,14 +186,14 @@ class LocalWorlds:
         except BaseException as problem:
             raise failure(self._who(place), "step", problem) from problem
 
-    def _draw_here(self, place: int) -> None:
+    def _use_context(self, place: int) -> None:
         """Of several that draw in one process, each would draw with the last one's context."""
         viewer = getattr(self._renderers[place], "viewer", None)
         if viewer is not None:
             viewer.make_context_current()
 
     def _who(self, place: int) -> str:
-        return f"{self.role} {self.first + place} ({self.name}), step {self._ticks}"
+        return f"{self.role} {self.first + place} ({self.name}), step {self._steps}"
 
     def close(self) -> None:
         left = patience(CLOSING)

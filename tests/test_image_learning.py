@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 import torch
 from dots import SMALL, Box, Dot, images, session_of, some
+from example_envs import Spaces
 from gymnasium import spaces
 from tiny import numbers, same
 from torch.nn.functional import conv2d, layer_norm, linear, mse_loss
-from worlds_for_tests import Spaces
 
 import td3
 from td3.config import Config
-from td3.environments import View, make_worlds
+from td3.environments import Wrappers, make_envs
 from td3.errors import ConfigError
 from td3.learner import Learner
-from td3.learner.reading import Normalizer, ready, shifted
+from td3.learner.preprocessing import Normalizer, preprocess, shifted
 from td3.types import Batch, Layout, Picture, Transitions
 
 # ---- the encoder ----
@@ -33,14 +33,14 @@ def learner_of(layout=TWO, action_size=2, **settings):
 
 
 def rows_of(layout, count, seed=0):
-    chance = np.random.default_rng(seed)
-    frames = chance.integers(0, 256, (count, layout.stack, layout.frame), np.uint8)
-    return layout.joined(frames, chance.standard_normal((count, layout.numbers), dtype=np.float32))
+    rng = np.random.default_rng(seed)
+    frames = rng.integers(0, 256, (count, layout.stack, layout.frame), np.uint8)
+    return layout.joined(frames, rng.standard_normal((count, layout.numbers), dtype=np.float32))
 
 
 def batch_of(learner, count=6, dtype=torch.float32):
-    chance, layout = np.random.default_rng(1), learner.layout
-    a, r = chance.uniform(-1, 1, (count, learner.action_size)), chance.standard_normal(count)
+    rng, layout = np.random.default_rng(1), learner.layout
+    a, r = rng.uniform(-1, 1, (count, learner.action_size)), rng.standard_normal(count)
     others = [torch.from_numpy(one).to(dtype) for one in (a, r, np.arange(count) % 3 == 0, np.full(count, 0.9))]
     s, s2 = (torch.from_numpy(rows_of(layout, count, seed)) for seed in (2, 3))
     return Batch(s, others[0], others[1], s2, others[2], others[3])
@@ -200,9 +200,9 @@ def transitions(rows):
 @pytest.mark.parametrize("layout", [Layout(3), Layout(3, (Picture("a", 1, 8, 8),), 2)], ids=["numbers", "images too"])
 @pytest.mark.parametrize("chunk", [1, 7, 100, 300])
 def test_mean_and_deviation_are_those_of_everything_added(layout, chunk):
-    chance = np.random.default_rng(0)
-    seen = (chance.standard_normal((300, 3)) * [1, 50, 1e-3] + [1000, -7, 0]).astype(np.float32)
-    frames = chance.integers(0, 256, (300, layout.stack, layout.frame), np.uint8)
+    rng = np.random.default_rng(0)
+    seen = (rng.standard_normal((300, 3)) * [1, 50, 1e-3] + [1000, -7, 0]).astype(np.float32)
+    frames = rng.integers(0, 256, (300, layout.stack, layout.frame), np.uint8)
     rows = layout.joined(frames, seen) if layout.pictures else seen
     normalizer = Normalizer(layout)
     for first in range(0, 300, chunk):
@@ -235,8 +235,8 @@ def test_the_memory_is_raw_and_what_is_learned_from_is_normalised(kind):
     learner, memory = session.learner, session.learner.memory
     raw = memory.columns["observation" if kind == "numbers" else "numbers"][: memory.written]
     assert raw.min() >= 100 and raw.max() < 109.1  # as Dot shows itself
-    drawn = learner.draw(np.random.default_rng(0), np.random.default_rng(1))
-    stored, recalled = memory.gather(drawn.places), learner.recall(drawn)
+    drawn = learner.sample(np.random.default_rng(0), np.random.default_rng(1))
+    stored, recalled = memory.batch(drawn.indices), learner.load_batch(drawn)
     for mine, its in ((recalled.observation, stored.observation), (recalled.next_observation, stored.next_observation)):
         numbers = learner.layout.vectors(mine.numpy())
         assert (numbers == learner.layout.vectors(learner.normalizer(its.numpy()))).all()
@@ -246,7 +246,7 @@ def test_the_memory_is_raw_and_what_is_learned_from_is_normalised(kind):
 
 
 @pytest.mark.parametrize("kind", ["numbers", "both"])
-def test_the_statistics_stand_still_while_an_agent_is_judged_and_go_with_it(kind, tmp_path):
+def test_the_statistics_stand_still_while_an_agent_is_evaluated_and_go_with_it(kind, tmp_path):
     session = session_of(kind, tmp_path / "run", normalize_observations=True, eval_every=20, eval_episodes=2)
     list(session.advance(60))
     learner = session.learner
@@ -255,14 +255,14 @@ def test_the_statistics_stand_still_while_an_agent_is_judged_and_go_with_it(kind
     session._evaluate()
     assert all(torch.equal(one, before[name]) for name, one in learner.normalizer.tensors().items())
     agent = td3.load(tmp_path / "run", env=partial(Dot, kind))
-    seen = [session.worlds.envs[0].reset(seed=seed)[0] for seed in range(3)]
-    rows = np.stack([session.worlds.observation.flatten_one(one) for one in seen])
+    seen = [session.envs.envs[0].reset(seed=seed)[0] for seed in range(3)]
+    rows = np.stack([session.envs.observation.flatten_one(one) for one in seen])
     for one, row in zip(seen, rows, strict=True):
-        expected = session.worlds.action.to_env(learner.act(row[None]))[0]
+        expected = session.envs.action.to_env(learner.act(row[None]))[0]
         assert agent.act(one) == pytest.approx(expected, abs=1e-6)
     assert np.abs(learner.act(rows) - session_of(kind).learner.act(rows)).max() > 1e-3  # it does make a difference
     td3.evaluate(agent, 1)
-    assert agent.act(seen[0]) == pytest.approx(session.worlds.action.to_env(learner.act(rows[:1]))[0], abs=1e-6)
+    assert agent.act(seen[0]) == pytest.approx(session.envs.action.to_env(learner.act(rows[:1]))[0], abs=1e-6)
     session.close()
 
 
@@ -313,20 +313,20 @@ def test_s_and_its_successor_are_shifted_apart_and_numbers_are_left_alone():
     learner.memory.add(
         Transitions.in_a_row(rows[:1], np.zeros((1, 2), np.float32), np.ones(1, np.float32), follows, no)
     )
-    drawn = learner.draw(np.random.default_rng(0), np.random.default_rng(1))
+    drawn = learner.sample(np.random.default_rng(0), np.random.default_rng(1))
     assert drawn.shifts.shape == (2, 500, 2) and set(drawn.shifts.ravel().tolist()) == {-2, -1, 0, 1, 2}
     assert np.abs(np.corrcoef(drawn.shifts.transpose(0, 2, 1).reshape(4, 500)) - np.eye(4)).max() < 0.2
-    told, raw = learner.recall(drawn), learner.memory.gather(drawn.places)
+    told, raw = learner.load_batch(drawn), learner.memory.batch(drawn.indices)
     for mine, its, shifts in zip((told[0], told[3]), (raw[0], raw[3]), drawn.shifts, strict=True):
         assert (mine.numpy() == shifted(its.numpy(), TWO, shifts)).all() and not torch.equal(mine, its)
         assert (TWO.vectors(mine.numpy()) == TWO.vectors(its.numpy())).all()
     assert all(torch.equal(told[one], raw[one]) for one in (1, 2, 4, 5))
-    unmoved = ready(raw, TWO, None, np.zeros((2, 500, 2), np.int64))
+    unmoved = preprocess(raw, TWO, None, np.zeros((2, 500, 2), np.int64))
     assert torch.equal(unmoved.observation, raw.observation)
-    assert ready(raw, TWO, None, None) is raw
+    assert preprocess(raw, TWO, None, None) is raw
     still = learner_of()
     still.memory = learner.memory
-    assert still.draw(np.random.default_rng(0), np.random.default_rng(1)).shifts is None
+    assert still.sample(np.random.default_rng(0), np.random.default_rng(1)).shifts is None
 
 
 # ---- rewards are scaled ----
@@ -367,25 +367,25 @@ def test_a_loaded_agent_acts_as_the_learner_did(kind, settings, tmp_path):
     list(session.advance(60))
     make = session.config.env
     agent = td3.load(tmp_path / "run", env=make)
-    worlds = make_worlds(make, view=View.of(session.config), env_args=session.config.env_args)
-    env = worlds.envs[0]
+    envs = make_envs(make, wrappers=Wrappers.of(session.config), env_args=session.config.env_args)
+    env = envs.envs[0]
     seen = [env.reset(seed=3)[0], *(env.step(np.ones(1, np.float32))[0] for _ in range(4))]
-    rows = np.stack([worlds.observation.flatten_one(one) for one in seen])
-    expected = session.worlds.action.to_env(session.learner.act(rows))
-    assert agent.observation.layout == session.worlds.observation.layout
+    rows = np.stack([envs.observation.flatten_one(one) for one in seen])
+    expected = session.envs.action.to_env(session.learner.act(rows))
+    assert agent.observation.layout == session.envs.observation.layout
     for one, action in zip(seen, expected, strict=True):
         assert agent.act(one).shape == (1,) and agent.act(one) == pytest.approx(action, abs=1e-6)
     batch = {key: np.stack([one[key] for one in seen]) for key in seen[0]} if kind == "both" else np.stack(seen)
     assert agent.act(batch).shape == (5, 1) and agent.act(batch) == pytest.approx(expected, abs=1e-6)
     repeat = session.config.action_repeat
-    judged = td3.evaluate(agent, 2)
-    assert judged.lengths == (12 // repeat,) * 2 and all(1_200 <= one < 1_310 for one in judged.returns)
+    evaluation = td3.evaluate(agent, 2)
+    assert evaluation.lengths == (12 // repeat,) * 2 and all(1_200 <= one < 1_310 for one in evaluation.returns)
     session.close()
 
 
 def test_the_short_way_learns_predicts_saves_and_loads_images(tmp_path):
     agent = td3.TD3(Dot, **SMALL, frame_stack=2, buffer_size=50).learn(60)
-    seen = make_worlds(Dot, view=View(frame_stack=2)).envs[0].reset(seed=1)[0]
+    seen = make_envs(Dot, wrappers=Wrappers(frame_stack=2)).envs[0].reset(seed=1)[0]
     action, _ = agent.predict(seen)
     assert action.shape == (1,) and Dot.action_space.contains(action)
     agent.save(tmp_path / "run")

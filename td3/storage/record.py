@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from td3.errors import RunError
-from td3.keeping import disk
+from td3.storage import disk
 
 LONGEST_ROW = 2**20  # bytes
 

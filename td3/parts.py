@@ -1,0 +1,56 @@
+"""Parts of a run that a user may hand in: a learner, a sampler, noise, a collector."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from td3.collection import Collector, MakeCollector
+from td3.config import name_of
+from td3.errors import ConfigError
+from td3.exploration import GaussianNoise, MakeNoise
+from td3.learner import Learner
+from td3.replay import MakeSampler, UniformSampler
+
+
+class Parts(NamedTuple):
+    """What a run is made of; each is a class, or a callable that makes one."""
+
+    learner: type[Learner] = Learner
+    sampler: MakeSampler = UniformSampler
+    noise: MakeNoise = GaussianNoise
+    collector: MakeCollector = Collector.of
+
+    @classmethod
+    def of(cls, **given: Any) -> "Parts":
+        """Takes what is given and the usual parts for the rest; None is not given."""
+        parts = cls(**{name: part for name, part in given.items() if part is not None})
+        if not (isinstance(parts.learner, type) and issubclass(parts.learner, Learner)):
+            raise ConfigError(f"learner must be a subclass of td3.Learner; got {parts.learner!r}.")
+        for name, part in parts._asdict().items():
+            if not callable(part):
+                raise ConfigError(f"{name} must be a class or a callable that makes one; got {part!r}.")
+        return parts
+
+    def names(self) -> dict[str, str]:
+        """Names those that are the user's own, as 'module:Name'; a run keeps them, to ask for them again."""
+        usual = Parts()._asdict()
+        return {name: name_of(part) for name, part in self._asdict().items() if part != usual[name]}
+
+
+def check_parts(needed: Any, parts: Parts) -> list[str]:
+    """Refuses to go on without a part that the run was trained with; notes those that are others than then."""
+    if not isinstance(needed, Mapping):
+        raise ConfigError(f"parts must be names; the run has {type(needed).__name__}.")
+    now, notes = parts.names(), []
+    for name, then in needed.items():
+        if name not in Parts._fields:
+            raise ConfigError(f"The run was trained with a {name} of its own, {then!r}, which td3 does not know.")
+        if name not in now:
+            raise ConfigError(
+                f"{name} must be passed: the run was trained with {then!r}, which is not imported just because a run "
+                f"names it ({name}=… in Python, --{name} MODULE:NAME)."
+            )
+    for name in {**needed, **now}:
+        if now.get(name) != needed.get(name):
+            usual = "td3's own"
+            notes.append(f"{name} was {needed.get(name, usual)}, now it is {now.get(name, usual)}.")
+    return notes
