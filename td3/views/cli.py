@@ -18,7 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from td3.benchmark.cases import CASES, SECTIONS
-from td3.config import SETTINGS, Config, checked, explained, parse, parse_env_args, type_words, whole_number_in
+from td3.config import GROUPS, SETTINGS, Config, checked
+from td3.config.env import parse_env_args
+from td3.config.explanation import explained
+from td3.config.values import whole_number_in
 from td3.errors import ConfigError, Interrupted, SpaceError, TD3Error
 from td3.synonyms import command_for, instead_of
 from td3.version import VERSION
@@ -253,9 +256,12 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
 
 def with_settings(parser: Parser) -> None:
     """A flag for every field of a Config."""
-    settings = parser.add_argument_group("settings (a task or preset may choose another default)")
-    for name in SETTINGS:
-        if name != "env":
+    parser.add_argument_group("settings", "A task or preset may choose another default than the one in brackets.")
+    for group, names in GROUPS.items():
+        settings = parser.add_argument_group(group)
+        for name in names:
+            if name == "env":
+                continue
             if isinstance(SETTINGS[name].default, bool):
                 either = argparse.BooleanOptionalAction
                 settings.add_argument(flag(name), dest=f"set_{name}", action=either, help=help_of(name))
@@ -270,7 +276,9 @@ def config_of(chosen: argparse.Namespace) -> Config:
     """The Config that these flags ask for."""
     given = {name: getattr(chosen, f"set_{name}") for name in SETTINGS if name not in ("env", "env_args")}
     values: dict[str, Any] = {
-        name: text if isinstance(text, bool) else parse(name, text) for name, text in given.items() if text is not None
+        name: text if isinstance(text, bool) else SETTINGS[name].parse(text)
+        for name, text in given.items()
+        if text is not None
     }
     if chosen.env_args:
         values["env_args"] = parse_env_args(chosen.env_args)
@@ -306,13 +314,13 @@ def metavar(name: str) -> str:
     known = SETTINGS[name]
     if known.choices:
         return "|".join(known.choices)
-    if isinstance(known.default, tuple):
-        return ",".join("N" for _ in known.default)
-    return "X" if type_words(name) == "a number" else "N"
+    if known.is_list:
+        return ",".join("N" for _ in known.default or (1, 1))
+    return "X" if known.type is float else "N"
 
 
 def help_of(name: str) -> str:
-    return explained(name).replace("%", "%%")  # argparse's own sign
+    return explained(SETTINGS[name]).replace("%", "%%")  # argparse's own sign
 
 
 def run_train(chosen: argparse.Namespace) -> int:
