@@ -20,9 +20,9 @@ from td3.events import Resumed, SaveFailed, Started
 from td3.storage import disk
 from td3.storage.lock import Lock
 from td3.views import cli, speaking
+from td3.views.run_display import Stop, what_is_left
 from td3.views.speaking import LONGEST, answer, answers_only, printable, say, shell_word, write_out
 from td3.views.terminal import LiveView
-from td3.views.training import Stop, what_is_left
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eevil\u2066\x7f\r\n[bold red][link=http://x]\u200f\udcff\u2028"
 

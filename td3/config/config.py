@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Self
 
 from td3.config.env import ARGUMENT_WORDS, ENV_WORDS, check_env, check_env_args, env_name, unfolded
-from td3.config.explanation import explain_class
+from td3.config.help_text import explain_class
 from td3.config.presets import completed
 from td3.config.settings import UNSET, Setting, setting, settings_of
 from td3.errors import ConfigError
