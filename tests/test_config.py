@@ -19,7 +19,7 @@ from td3.config.values import in_words
 from td3.errors import ConfigError
 from td3.session import Session
 from td3.training import advance
-from td3.views import cli
+from td3.views import cli, flags
 from td3.wording import letters
 
 
@@ -176,8 +176,8 @@ WORDS = [
 def test_whatever_is_typed_for_a_flag_is_taken_or_refused_in_one_line(name, parser):
     taken = 0
     for text in WORDS:
-        words = ["--", text] if name == "env" else [f"{cli.flag(name)}={text}"]
-        config = outcome(lambda words=words: cli.config_of(parser.parse_args(["train", *words])))
+        words = ["--", text] if name == "env" else [f"{flags.flag(name)}={text}"]
+        config = outcome(lambda words=words: flags.config_of(parser.parse_args(["train", *words])))
         taken += isinstance(config, Config)
         assert isinstance(config, Config) or (
             "\n" not in config and len(config) < 500 and config.startswith((name, "--env-arg"))

@@ -233,11 +233,12 @@ def test_a_quoted_path_is_that_path_in_a_shell(name):
     assert Path(os.fsdecode(done.stdout)) == Path(name)
 
 
-def test_an_error_tells_what_is_left_of_the_run(tmp_path):
+def test_an_error_says_what_is_left_of_the_run(tmp_path):
     problem = td3.EnvironmentFailure("it broke")
-    assert what_is_left(problem, "td3 resume r") == "Go on with: td3 resume r"
+    assert what_is_left(problem, "td3 resume r").endswith(": td3 resume r")
     problem.saved = tmp_path / "000001234-0123456789abcdef"
-    assert what_is_left(problem, "td3 resume r") == "The run was saved at step 1,234; go on with: td3 resume r"
+    text = what_is_left(problem, "td3 resume r")
+    assert "step 1,234;" in text and text.endswith(": td3 resume r")
     problem.saved, problem.save_problem = None, "No space left on device."
-    told = what_is_left(problem, "td3 resume r")
-    assert "could not be saved: No space left on device." in told and told.endswith("td3 resume r")
+    text = what_is_left(problem, "td3 resume r")
+    assert "No space left on device." in text and "saved at" not in text and text.endswith(": td3 resume r")
