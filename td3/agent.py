@@ -13,7 +13,8 @@ from td3.collection import Policy
 from td3.config import SETTINGS, Config, checked
 from td3.environments import ActionMap, ObservationMap, Wrappers, make_envs, make_single
 from td3.environments.faults import BadValue
-from td3.environments.spaces import describe_layout, space_from_data
+from td3.environments.descriptions import describe_layout
+from td3.environments.space_data import observation_from_data, space_from_data
 from td3.errors import ConfigError, RunError
 from td3.evaluation import play_episodes
 from td3.learner import policy_of
@@ -85,7 +86,7 @@ def _policy_in(
     config = config_of(state, env, trust=True)  # nothing is imported here
     try:
         spaces = state["spaces"]
-        observation = ObservationMap(space_from_data(spaces["observation"]), config.frame_stack)
+        observation = observation_from_data(spaces["observation"], config.frame_stack)
         action = ActionMap(space_from_data(spaces["action"]))
         encoder = encoder_of(observation.layout, config)
         actor = Actor(encoder.size, action.size, config.hidden)

@@ -22,7 +22,9 @@ from td3 import seeding
 from td3.collection import Collected, Collector, Policy
 from td3.config import Config, env_name
 from td3.environments import Envs, Wrappers, check_apart, in_this_process, make_envs
-from td3.environments.spaces import all_finite, describe_bounds, describe_layout, oddities, space_to_data
+from td3.environments.actions import all_finite
+from td3.environments.descriptions import describe_bounds, describe_layout, oddities
+from td3.environments.space_data import observation_to_data, space_to_data
 from td3.errors import ConfigError, RunError, TrainingDiverged
 from td3.evaluation import play_episodes
 from td3.events import (
@@ -247,7 +249,7 @@ class Session:
         state = {
             "config": self.config.to_data(),
             "spaces": {
-                "observation": space_to_data(self.envs.observation.space),
+                "observation": observation_to_data(self.envs.observation),
                 "action": space_to_data(self.envs.action.space),
             },
             "playing": playing,

@@ -20,11 +20,11 @@ from td3.environments import Wrappers, make_envs
 from td3.errors import ConfigError
 from td3.learner import Learner
 from td3.learner.preprocessing import Normalizer, preprocess, shifted
-from td3.types import Batch, Layout, Picture, Transitions
+from td3.types import Batch, Layout, Transitions
 
 # ---- the encoder ----
 
-TWO = Layout(2, (Picture("a", 1, 9, 8), Picture("b", 3, 8, 11)), stack=2)
+TWO = Layout(2, (image("a", 1, 9, 8), image("b", 3, 8, 11)), stack=2)
 
 
 def learner_of(layout=TWO, action_size=2, **settings):
@@ -97,7 +97,7 @@ def test_the_stack_is_read_in_its_order():
 
 
 def test_each_image_has_an_eye_of_its_own():
-    layout = Layout(0, (Picture("left", 1, 8, 8), Picture("right", 1, 8, 8)))
+    layout = Layout(0, (image("left", 1, 8, 8), image("right", 1, 8, 8)))
     encoder = learner_of(layout).critics.encoder
     left, right = encoder.eyes
     assert {one.data_ptr() for one in left.parameters()}.isdisjoint(one.data_ptr() for one in right.parameters())
@@ -197,7 +197,7 @@ def transitions(rows):
     )
 
 
-@pytest.mark.parametrize("layout", [Layout(3), Layout(3, (Picture("a", 1, 8, 8),), 2)], ids=["numbers", "images too"])
+@pytest.mark.parametrize("layout", [Layout(3), Layout(3, (image("a", 1, 8, 8),), 2)], ids=["numbers", "images too"])
 @pytest.mark.parametrize("chunk", [1, 7, 100, 300])
 def test_mean_and_deviation_are_those_of_everything_added(layout, chunk):
     rng = np.random.default_rng(0)
@@ -268,7 +268,7 @@ def test_the_statistics_stand_still_while_an_agent_is_evaluated_and_go_with_it(k
 
 # ---- images are shifted ----
 
-FLAT = Layout(1, (Picture("a", 1, 3, 4),))
+FLAT = Layout(1, (image("a", 1, 3, 4),))
 
 
 def test_an_image_moves_down_and_right_and_its_edge_is_repeated():

@@ -29,7 +29,7 @@ from td3.recording import Allowance, Recorder, chosen, histogram
 from td3.replay import bytes_per_transition
 from td3.storage import read_metrics, verify
 from td3.training import Session
-from td3.types import Layout, Picture, Transitions
+from td3.types import Layout, Transitions
 
 SMALL = {"hidden": (16, 16), "batch_size": 16, "threads": 1, "eval_episodes": 2, "film": False}
 ENGINES = {"native": NativeLearner, "torch": Learner}
@@ -443,7 +443,7 @@ def test_threads_are_as_many_as_before_after_a_recorded_update(tmp_path):
 
 # ---- images ----
 
-EYES = (Picture("observation['left']", 3, 40, 24), Picture("observation['right']", 1, 12, 9), Picture("third", 1, 8, 8))
+EYES = (image("observation['left']", 3, 40, 24), image("observation['right']", 1, 12, 9), image("third", 1, 8, 8))
 SEEING = {"hidden": (8,), "encoder_channels": (2, 3), "encoder_features": 5, "buffer_size": 200}
 
 
@@ -566,7 +566,7 @@ def test_the_frames_told_are_those_the_networks_read_the_newest_few_of_the_first
 
 @pytest.mark.parametrize(("channels", "stack", "first"), [(4, 1, 0), (4, 2, 4), (2, 3, 2), (12, 1, 8)])
 def test_an_image_that_is_neither_grey_nor_coloured_is_told_channel_by_channel(channels, stack, first, tmp_path):
-    learner = seeing((Picture("observation", channels, 8, 9),), stack)
+    learner = seeing((image("observation", channels, 8, 9),), stack)
     told, batch, _ = recorded_image_update(learner, tmp_path)
     (picture,) = told["images"]["pictures"]
     assert picture["shown"] == [4, 8, 9, 1]
@@ -588,12 +588,12 @@ def test_a_large_image_is_averaged_to_thirty_two_pixels_at_most(height, width, s
 
 def test_frames_that_s_and_its_successor_share_are_written_once_and_the_largest_line_is_short_enough(tmp_path):
     (tmp_path / "shared").mkdir()
-    told, *_ = recorded_image_update(seeing((Picture("one", 1, 32, 32),), 4), tmp_path / "shared")
+    told, *_ = recorded_image_update(seeing((image("one", 1, 32, 32),), 4), tmp_path / "shared")
     different = {frame.tobytes() for row in frames_of(told) for (frames,) in row for frame in frames}
     assert len(different) <= 6 * 5  # of 6 × 8
     assert 1024 * len(different) < len(base64.b64decode(told["images"]["frames"])) < 1100 * len(different)
     (tmp_path / "largest").mkdir()
-    learner = seeing((Picture("n" * 5_000, 3, 32, 32),) * 3, 4, numbers=30, n_step=9, random_shift=1)
+    learner = seeing((image("n" * 5_000, 3, 32, 32),) * 3, 4, numbers=30, n_step=9, random_shift=1)
     told, *_ = recorded_image_update(learner, tmp_path / "largest")
     assert 250_000 < (tmp_path / "largest" / "updates.jsonl").stat().st_size < 450_000 < recording.LONGEST_LINE
     assert len(told["images"]["pictures"][1]["name"]) == 100

@@ -28,7 +28,8 @@ from td3.environments.factory import (
     make_to_render,
     maker_to_render,
 )
-from td3.environments.spaces import ActionMap, ObservationMap
+from td3.environments.actions import ActionMap
+from td3.environments.observations import ObservationMap
 from td3.environments.wrappers import Wrappers
 
 __all__ = [

@@ -10,6 +10,7 @@ from td3.learner.networks import Actor
 from td3.learner.preprocessing import Normalizer
 from td3.learner.td3 import Learner
 
+FORMER_NAME = "eyes.", "parts."  # of an encoder's parts, in checkpoints of a development version
 LONGEST_REASON = 500  # characters: PyTorch lists every tensor
 
 
@@ -84,7 +85,11 @@ def load(network: nn.Module, tensors: Mapping[str, Tensor], name: str) -> None:
 
 def part_of(tensors: Mapping[str, Tensor], network: str) -> dict[str, Tensor]:
     prefix = network + "."
-    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix).replace(*FORMER_NAME): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }
 
 
 def on_cpu(tensor: Tensor) -> Tensor:
