@@ -3,7 +3,7 @@
 from td3.types import Layout, Part
 
 
-def image(name, channels, height, width):
+def image_part(name, channels, height, width):
     """One image as a part of an observation."""
     return Part(name, "image", (channels, height, width), "uint8")
 

@@ -11,6 +11,7 @@ import torch
 from dots import SMALL, Box, Dot, images, session_of, some
 from example_envs import Spaces
 from gymnasium import spaces
+from layouts import image_part, layout_of
 from tiny import numbers, same
 from torch.nn.functional import conv2d, layer_norm, linear, mse_loss
 
@@ -20,11 +21,12 @@ from td3.environments import Wrappers, make_envs
 from td3.errors import ConfigError
 from td3.learner import Learner
 from td3.learner.preprocessing import Normalizer, preprocess, shifted
+from td3.training import advance, evaluate
 from td3.types import Batch, Layout, Transitions
 
 # ---- the encoder ----
 
-TWO = Layout(2, (image("a", 1, 9, 8), image("b", 3, 8, 11)), stack=2)
+TWO = layout_of(2, (image_part("a", 1, 9, 8), image_part("b", 3, 8, 11)), stack=2)
 
 
 def learner_of(layout=TWO, action_size=2, **settings):
@@ -55,17 +57,20 @@ def in_double(learner):
 def by_hand(encoder, layout, rows):
     """The features in float64: bytes to [−½, ½], convolutions with stride 2, a linear layer, a norm, tanh."""
     pixels = layout.frames(rows).astype(np.float64) / 255 - 0.5
-    found, start = [], 0
-    for picture, eye in zip(layout.pictures, encoder.eyes, strict=True):
-        x = torch.from_numpy(pixels[..., start : start + picture.size].copy())
-        x = x.reshape(len(rows), layout.stack * picture.channels, picture.height, picture.width)
-        start += picture.size
-        for layer in eye.convolutions:
+    features, start = [], 0
+    pictures = [part for part in layout.parts if part.kind == "image"]
+    for part, encoder_of_part in zip(pictures, encoder.parts, strict=False):  # images first, then all numbers
+        channels, height, width = part.shape
+        x = torch.from_numpy(pixels[..., start : start + part.size].copy())
+        x = x.reshape(len(rows), layout.stack * channels, height, width)
+        start += part.size
+        for layer in encoder_of_part.convolutions:
             if isinstance(layer, torch.nn.Conv2d):
                 x = conv2d(x, layer.weight.double(), layer.bias.double(), stride=2, padding=1).clamp(min=0)
-        x = linear(x.flatten(1), eye.joined.weight.double(), eye.joined.bias.double())
-        found.append(layer_norm(x, (x.shape[1],), eye.norm.weight.double(), eye.norm.bias.double()).tanh())
-    return torch.cat([*found, torch.from_numpy(layout.vectors(rows).astype(np.float64))], dim=1)
+        x = linear(x.flatten(1), *(tensor.double() for tensor in encoder_of_part.joined.parameters()))
+        norm = [tensor.double() for tensor in encoder_of_part.norm.parameters()]
+        features.append(layer_norm(x, (x.shape[1],), *norm).tanh())
+    return torch.cat([*features, torch.from_numpy(layout.vectors(rows).astype(np.float64))], dim=1)
 
 
 def test_features_are_what_a_computation_by_hand_gives_and_numbers_pass_unchanged():
@@ -96,10 +101,10 @@ def test_the_stack_is_read_in_its_order():
     assert np.abs(learner.act(rows) - learner.act(turned)).max() > 1e-4
 
 
-def test_each_image_has_an_eye_of_its_own():
-    layout = Layout(0, (image("left", 1, 8, 8), image("right", 1, 8, 8)))
+def test_each_image_has_an_encoder_of_its_own():
+    layout = layout_of(0, (image_part("left", 1, 8, 8), image_part("right", 1, 8, 8)))
     encoder = learner_of(layout).critics.encoder
-    left, right = encoder.eyes
+    left, right = encoder.parts
     assert {one.data_ptr() for one in left.parameters()}.isdisjoint(one.data_ptr() for one in right.parameters())
     image = some(3, 64)
     features = encoder(torch.from_numpy(np.concatenate([image, image], axis=1))).detach()
@@ -197,13 +202,15 @@ def transitions(rows):
     )
 
 
-@pytest.mark.parametrize("layout", [Layout(3), Layout(3, (image("a", 1, 8, 8),), 2)], ids=["numbers", "images too"])
+@pytest.mark.parametrize(
+    "layout", [Layout(3), layout_of(3, (image_part("a", 1, 8, 8),), 2)], ids=["numbers", "images too"]
+)
 @pytest.mark.parametrize("chunk", [1, 7, 100, 300])
 def test_mean_and_deviation_are_those_of_everything_added(layout, chunk):
     rng = np.random.default_rng(0)
     seen = (rng.standard_normal((300, 3)) * [1, 50, 1e-3] + [1000, -7, 0]).astype(np.float32)
     frames = rng.integers(0, 256, (300, layout.stack, layout.frame), np.uint8)
-    rows = layout.joined(frames, seen) if layout.pictures else seen
+    rows = layout.joined(frames, seen)
     normalizer = Normalizer(layout)
     for first in range(0, 300, chunk):
         normalizer.add(transitions(rows[first : first + chunk]))
@@ -214,8 +221,7 @@ def test_mean_and_deviation_are_those_of_everything_added(layout, chunk):
     assert normal.dtype == rows.dtype and normal.shape == rows.shape
     expected = (wide - wide.mean(axis=0)) / np.sqrt(wide.var(axis=0) + 1e-8)
     assert layout.vectors(normal) == pytest.approx(expected, abs=1e-6)
-    if layout.pictures:
-        assert (layout.frames(normal) == layout.frames(rows)).all()
+    assert (layout.frames(normal) == layout.frames(rows)).all()
 
 
 def test_what_lies_far_out_is_read_as_ten_deviations_and_nothing_is_divided_by_nought():
@@ -231,7 +237,7 @@ def test_what_lies_far_out_is_read_as_ten_deviations_and_nothing_is_divided_by_n
 @pytest.mark.parametrize("kind", ["numbers", "both"])
 def test_the_memory_is_raw_and_what_is_learned_from_is_normalised(kind):
     session = session_of(kind, normalize_observations=True, random_shift=2 if kind == "both" else 0)
-    list(session.advance(60))
+    list(advance(session, 60))
     learner, memory = session.learner, session.learner.memory
     raw = memory.columns["observation" if kind == "numbers" else "numbers"][: memory.written]
     assert raw.min() >= 100 and raw.max() < 109.1  # as Dot shows itself
@@ -248,27 +254,27 @@ def test_the_memory_is_raw_and_what_is_learned_from_is_normalised(kind):
 @pytest.mark.parametrize("kind", ["numbers", "both"])
 def test_the_statistics_stand_still_while_an_agent_is_evaluated_and_go_with_it(kind, tmp_path):
     session = session_of(kind, tmp_path / "run", normalize_observations=True, eval_every=20, eval_episodes=2)
-    list(session.advance(60))
+    list(advance(session, 60))
     learner = session.learner
     assert learner.normalizer.count == 60  # three evaluations of 24 steps each have left no trace
     before = learner.normalizer.tensors()
-    session._evaluate()
+    evaluate(session)
     assert all(torch.equal(one, before[name]) for name, one in learner.normalizer.tensors().items())
     agent = td3.load(tmp_path / "run", env=partial(Dot, kind))
-    seen = [session.envs.envs[0].reset(seed=seed)[0] for seed in range(3)]
-    rows = np.stack([session.envs.observation.flatten_one(one) for one in seen])
+    seen = [session.collector.envs.envs[0].reset(seed=seed)[0] for seed in range(3)]
+    rows = np.stack([session.collector.envs.observation.flatten_one(one) for one in seen])
     for one, row in zip(seen, rows, strict=True):
-        expected = session.envs.action.to_env(learner.act(row[None]))[0]
+        expected = session.collector.envs.action.to_env(learner.act(row[None]))[0]
         assert agent.act(one) == pytest.approx(expected, abs=1e-6)
     assert np.abs(learner.act(rows) - session_of(kind).learner.act(rows)).max() > 1e-3  # it does make a difference
     td3.evaluate(agent, 1)
-    assert agent.act(seen[0]) == pytest.approx(session.envs.action.to_env(learner.act(rows[:1]))[0], abs=1e-6)
+    assert agent.act(seen[0]) == pytest.approx(session.collector.envs.action.to_env(learner.act(rows[:1]))[0], abs=1e-6)
     session.close()
 
 
 # ---- images are shifted ----
 
-FLAT = Layout(1, (image("a", 1, 3, 4),))
+FLAT = layout_of(1, (image_part("a", 1, 3, 4),))
 
 
 def test_an_image_moves_down_and_right_and_its_edge_is_repeated():
@@ -294,14 +300,14 @@ def test_an_image_moves_down_and_right_and_its_edge_is_repeated():
 def test_all_images_of_a_row_move_alike_and_each_row_by_itself():
     rows, shifts = rows_of(TWO, 5), np.array([[2, -1], [0, 0], [-2, -2], [1, 2], [0, -2]])
     told, start = TWO.frames(shifted(rows, TWO, shifts)), 0
-    for picture in TWO.pictures:
-        shape = (5, TWO.stack, picture.channels, picture.height, picture.width)
-        before, after = (one[..., start : start + picture.size].reshape(shape) for one in (TWO.frames(rows), told))
+    for channels, height, width in ((1, 9, 8), (3, 8, 11)):
+        shape, end = (5, TWO.stack, channels, height, width), start + channels * height * width
+        before, after = (one[..., start:end].reshape(shape) for one in (TWO.frames(rows), told))
         for row, (down, right) in enumerate(shifts):
-            y = np.clip(np.arange(picture.height) - down, 0, picture.height - 1)
-            x = np.clip(np.arange(picture.width) - right, 0, picture.width - 1)
+            y = np.clip(np.arange(height) - down, 0, height - 1)
+            x = np.clip(np.arange(width) - right, 0, width - 1)
             assert (after[row] == before[row][:, :, y][:, :, :, x]).all()
-        start += picture.size
+        start = end
 
 
 def test_s_and_its_successor_are_shifted_apart_and_numbers_are_left_alone():
@@ -325,7 +331,7 @@ def test_s_and_its_successor_are_shifted_apart_and_numbers_are_left_alone():
     assert torch.equal(unmoved.observation, raw.observation)
     assert preprocess(raw, TWO, None, None) is raw
     still = learner_of()
-    still.memory = learner.memory
+    still.sampler = learner.sampler
     assert still.sample(np.random.default_rng(0), np.random.default_rng(1)).shifts is None
 
 
@@ -334,7 +340,7 @@ def test_s_and_its_successor_are_shifted_apart_and_numbers_are_left_alone():
 
 def test_scaled_rewards_are_what_is_learned_from_and_raw_ones_what_is_told():
     session = session_of("numbers", reward_scale=0.25, eval_every=30, eval_episodes=2)
-    events = list(session.advance(60))
+    events = list(advance(session, 60))
     learner, memory = session.learner, session.learner.memory
     scaled = memory.columns["reward"][: memory.written]
     assert scaled.min() >= 25 and scaled.max() < 27.3  # a quarter of 100 to 109
@@ -364,15 +370,15 @@ def test_scaled_rewards_are_what_is_learned_from_and_raw_ones_what_is_told():
 )
 def test_a_loaded_agent_acts_as_the_learner_did(kind, settings, tmp_path):
     session = session_of(kind, tmp_path / "run", **settings)
-    list(session.advance(60))
+    list(advance(session, 60))
     make = session.config.env
     agent = td3.load(tmp_path / "run", env=make)
     envs = make_envs(make, wrappers=Wrappers.of(session.config), env_args=session.config.env_args)
     env = envs.envs[0]
     seen = [env.reset(seed=3)[0], *(env.step(np.ones(1, np.float32))[0] for _ in range(4))]
     rows = np.stack([envs.observation.flatten_one(one) for one in seen])
-    expected = session.envs.action.to_env(session.learner.act(rows))
-    assert agent.observation.layout == session.envs.observation.layout
+    expected = session.collector.envs.action.to_env(session.learner.act(rows))
+    assert agent.observation.layout == session.collector.envs.observation.layout
     for one, action in zip(seen, expected, strict=True):
         assert agent.act(one).shape == (1,) and agent.act(one) == pytest.approx(action, abs=1e-6)
     batch = {key: np.stack([one[key] for one in seen]) for key in seen[0]} if kind == "both" else np.stack(seen)

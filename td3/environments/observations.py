@@ -247,10 +247,10 @@ def _leaves(space: Space[Any], name: str, take: Take, frame_stack: int) -> Itera
             yield from _leaves(inner, f"{name}[{index}]", _then(take, itemgetter(index)), frame_stack)
     elif isinstance(space, spaces.MultiDiscrete):
         starts = np.broadcast_to(space.start, space.nvec.shape)
-        for index in np.ndindex(space.nvec.shape):
-            entry = spaces.Discrete(int(space.nvec[index]), start=int(starts[index]))
-            pick = _then(_then(take, np.asarray), itemgetter((..., *index)))
-            yield from _leaves(entry, f"{name}{list(index)}", pick, frame_stack)
+        for where in np.ndindex(space.nvec.shape):
+            entry = spaces.Discrete(int(space.nvec[where]), start=int(starts[where]))
+            pick = _then(_then(take, np.asarray), itemgetter((..., *where)))
+            yield from _leaves(entry, f"{name}{list(where)}", pick, frame_stack)
     else:
         raise SpaceError(
             f"{name} is a {type(space).__name__}, which TD3 cannot read: {space}. "

@@ -10,7 +10,7 @@ from gymnasium.spaces import Space
 from numpy.typing import NDArray
 
 from td3.environments.observations import KINDS, LARGEST, SMALLEST, ObservationMap, added_kinds
-from td3.errors import SpaceError
+from td3.errors import ConfigError, SpaceError
 from td3.wording import brief
 
 _DTYPES = {np.dtype(code).name: np.dtype(code) for code in "?bhilqBHILQefdg"}
@@ -25,20 +25,15 @@ def observation_to_data(observation: ObservationMap) -> dict[str, Any]:
     return {**data, "kinds": added} if added else data
 
 
-def observation_from_data(data: Any, frame_stack: int) -> ObservationMap:
-    """Makes the map that data describes, once the kinds of leaves that it needs are known."""
-    check_kinds(data)
-    return ObservationMap(space_from_data(data), frame_stack)
-
-
-def check_kinds(data: Any) -> None:
-    """Refuses observations that have leaves of a kind that is not known here."""
-    needed = data.get("kinds", []) if isinstance(data, dict) else []
-    for kind in needed if isinstance(needed, list) else [needed]:
-        if kind not in KINDS:
-            raise SpaceError(
-                f"The observation has parts of the kind {brief(kind)}, which is not known here: import what adds it to "
-                "td3.environments.observations.KINDS first."
+def check_kinds(spaces: Any) -> None:
+    """Refuses a run's spaces if the observation has leaves of a kind that is not known here."""
+    observation = spaces.get("observation") if isinstance(spaces, dict) else None
+    needed = observation.get("kinds") if isinstance(observation, dict) else None
+    for kind in needed if isinstance(needed, list) else []:
+        if not isinstance(kind, str) or kind not in KINDS:
+            raise ConfigError(
+                f"td3.environments.observations.KINDS must have the kind {brief(kind)}, which the run's observations "
+                "need: add it, or import the module that adds it, first."
             )
 
 

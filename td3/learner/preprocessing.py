@@ -21,7 +21,7 @@ class Preprocessing(NamedTuple):
     """What is done with a part of each batch, if the config asks for it."""
 
     normalised: bool = False  # by `normalize_observations`
-    shift: Callable[[Part, Bytes, Shifts, Bytes], None] | None = None  # by `random_shift`, from (n, stack, size) to such
+    shift: Callable[[Part, Bytes, Shifts, Bytes], None] | None = None  # by `random_shift`, (n, stack, size) to the same
 
 
 def preprocessing_of(part: Part) -> Preprocessing:

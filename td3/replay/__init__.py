@@ -1,7 +1,7 @@
 """The replay memory: stores transitions as typed arrays, and samples batches of them.
 
-`Memory` stores rows of float32 observations, s and s' of each transition. `FrameMemory` stores each frame once and makes
-s, s' and their stacks when they are sampled. Both look n steps ahead by the same `Links`.
+`Memory` stores rows of float32 observations, s and s' of each transition. `FrameMemory` stores each frame once, and
+makes s, s' and their stacks when they are sampled. Both look n steps ahead by the same `Links`.
 """
 
 from typing import Any

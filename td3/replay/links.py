@@ -33,7 +33,7 @@ class Links:
         self._newest[:] = NONE
 
     def before(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Returns the numbers of the rows before; a row's own where it begins an episode; NONE where there was never one."""
+        """Returns the numbers of the rows before; a row's own where it begins an episode; NONE where there was none."""
         return self._before[indices] - 1
 
     def after(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
