@@ -129,7 +129,7 @@ def test_when_every_save_fails_the_exit_code_says_so(fault, tmp_path, capsys, mo
     monkeypatch.setattr(RunFolder, "create", then_full)
     assert main(survival.words(tmp_path / "run")) == 1
     told = capsys.readouterr().err
-    assert "training goes on" in told and "No space left on device" in told
+    assert "training continues" in told and "No space left on device" in told
     assert "not everything could be saved" in told and "Done: " in told
 
 
