@@ -1,6 +1,5 @@
-// The arithmetic for one kind of processor, whose file says beforehand what it is: its TARGET for the compiler, a
-// namespace PROCESSOR of its own, FLOATS in a vector, and tiles of TILE_ROWS
-// rows of TILE_VECTORS vectors.
+// The arithmetic for one kind of processor. The file that includes it defines TARGET (the compiler's target, if not the
+// default), PROCESSOR (its namespace), FLOATS (per vector), TILE_ROWS and TILE_VECTORS (the tile of a product).
 #include "includes.h"
 
 #if defined(TARGET)

@@ -1,15 +1,17 @@
-// The update, steps 5 to 15 of the page `td3.py`, for actor and critics made of linear layers and ReLUs.
+// The update, steps 5 to 15 of td3.py, for an actor and critics of linear layers and ReLUs.
 //
-// Four phases: (A) rows of the batch: targets, both critics, the slopes back through them; (B) parts of the critics'
-// parameters: gradient, Adam, target; every policy_delay-th time (C) rows: the actor's way through the first critic;
-// (D) parts of the actor's parameters. Within a phase the tasks share nothing that is written.
+// Four phases: (A) critic pass over rows of the batch; (B) gradient, Adam and targets of parts of the critics'
+// parameters; every policy_delay-th update (C) actor pass over rows of the batch; (D) gradient, Adam and target of
+// parts of the actor's parameters. No two tasks of a phase write to the same memory.
+//
+// A delta is the loss's gradient with respect to a layer's outputs before their ReLU.
 
-constexpr int PIECE = 128;  // rows of the batch per task, at most
-constexpr int BLOCK = 64;   // rows of a parameter per task: whole panels
+constexpr int BATCH_BLOCK = 128;  // most rows of the batch per task
+constexpr int PARAMETER_BLOCK = 64;  // rows of a parameter per task: whole panels
 
 struct Matrix {
     Buffer memory;
-    int row = 0;  // from one row to the next
+    int row = 0;  // floats from one row to the next
     Matrix() = default;
     Matrix(int64_t rows, int columns)
         : memory(static_cast<size_t>(rows) * static_cast<size_t>(padded(columns)) + STRIP), row(padded(columns)) {}
@@ -23,7 +25,7 @@ struct Layer {
 
 using Layers = std::vector<Layer>;
 
-struct Task {
+struct ParameterRows {
     Parameter* parameter;
     int from, to;
 };
@@ -33,34 +35,34 @@ struct Rows {
     int count() const { return to - from; }
 };
 
-// What an update tells, one after another.
-struct Told {
+// The arrays an update returns, one after another in one block of memory.
+struct Outputs {
     float *next_action = nullptr, *next_q1 = nullptr, *next_q2 = nullptr, *target = nullptr, *q1 = nullptr,
           *q2 = nullptr;
-    Told() = default;
-    Told(float* memory, ptrdiff_t rows, ptrdiff_t actions) : next_action(memory) {
+    Outputs() = default;
+    Outputs(float* memory, ptrdiff_t rows, ptrdiff_t actions) : next_action(memory) {
         memory += rows * actions;
         for (float** part : {&next_q1, &next_q2, &target, &q1, &q2}) *part = std::exchange(memory, memory + rows);
     }
 };
 
-enum class Whose { own, target };
+enum class Weights { online, target };
 
-class Engine final : public Performer, Work {
+class CompiledEngine final : public Engine, Job {
   public:
-    Engine(const Td3Shape& shape, int64_t rows, int threads)
+    CompiledEngine(const Td3Shape& shape, int64_t rows, int threads)
         : observations_(static_cast<int>(shape.observations)), actions_(static_cast<int>(shape.actions)),
-          batch_(static_cast<int>(rows)), team_(std::make_unique<Team>(threads)), owner_(getpid()) {
+          batch_(static_cast<int>(rows)), pool_(std::make_unique<ThreadPool>(threads)), owner_pid_(getpid()) {
         for (int64_t i = 0; i + 1 < shape.layers; ++i) hidden_.push_back(static_cast<int>(shape.hidden[i]));
         make_actor();
         if (batch_ == 0) return;
         for (int which = 0; which < 2; ++which) make_critic(which);
-        make_room(threads);
+        allocate(threads);
         plan(threads);
     }
 
-    ~Engine() override {
-        if (owner_ != getpid()) team_.release();  // its threads stayed in the process this one was forked from
+    ~CompiledEngine() override {
+        if (owner_pid_ != getpid()) pool_.release();  // its threads stayed in the parent process
     }
 
     void bind(const Td3Tensor* actor, const Td3Tensor* critics) override {
@@ -72,8 +74,9 @@ class Engine final : public Performer, Work {
         for (int which = 0; which < 2; ++which) {
             const Td3Tensor* tensor = critics;
             for (Layer& layer : critics_[which]) {
-                layer.weight.tensor = moved(*tensor++, which * static_cast<ptrdiff_t>(layer.inputs) * layer.outputs);
-                layer.bias.tensor = moved(*tensor++, static_cast<ptrdiff_t>(which) * layer.outputs);
+                const ptrdiff_t weights = static_cast<ptrdiff_t>(layer.inputs) * layer.outputs;
+                layer.weight.tensor = offset_by(*tensor++, which * weights);
+                layer.bias.tensor = offset_by(*tensor++, static_cast<ptrdiff_t>(which) * layer.outputs);
             }
         }
     }
@@ -86,157 +89,160 @@ class Engine final : public Performer, Work {
         }
     }
 
-    void update(const Td3Settings& settings, const Td3Memory& memory, const int64_t* picked, const float* noise,
-                bool delayed, double* means, float* told) override {
-        settings_ = settings, memory_ = memory, picked_ = picked, noise_ = noise;
-        told_ = Told(told ? told : untold_.data(), batch_, actions_);
+    void update(const Td3Settings& settings, const Td3Memory& memory, const int64_t* indices, const float* noise,
+                bool delayed, double* means, float* outputs) override {
+        settings_ = settings, memory_ = memory, indices_ = indices, noise_ = noise;
+        outputs_ = Outputs(outputs ? outputs : unused_outputs_.data(), batch_, actions_);
         const double step = count_step(critics_[0]);
-        critic_sweep_ = sweep_at(step, settings.critic_lr, settings.tau, delayed);
-        if (delayed) actor_sweep_ = sweep_at(count_step(actor_), settings.actor_lr, settings.tau, true);
-        if (owner_ != getpid()) {
-            const int threads = team_->threads();
-            team_.release();
-            team_ = std::make_unique<Team>(threads);
-            owner_ = getpid();
+        critic_step_ = adam_step(step, settings.critic_lr, settings.tau, delayed);
+        if (delayed) actor_step_ = adam_step(count_step(actor_), settings.actor_lr, settings.tau, true);
+        if (owner_pid_ != getpid()) {
+            const int threads = pool_->threads();
+            pool_.release();
+            pool_ = std::make_unique<ThreadPool>(threads);
+            owner_pid_ = getpid();
         }
-        team_->run(*this, delayed ? with_actor_ : critics_only_);
-        tell_means(delayed, means);
+        pool_->run(*this, delayed ? all_phases_ : critic_phases_);
+        write_means(delayed, means);
     }
 
     void act(const float* observations, int64_t rows, float* actions) override {
-        // Its own room, for several threads may act at once; a few rows at a time, for the room stays small.
-        constexpr int most = 64;
+        // Scratch memory per thread, because several may act at once; a few rows at a time keep it small.
+        constexpr int chunk = 64;
         int widest = actions_;
         for (int units : hidden_) widest = std::max(widest, units);
         const int line = padded(widest);
-        thread_local std::vector<float> room;
-        room.resize(static_cast<size_t>(2 * std::min<int64_t>(most, rows)) * line + STRIP);
-        for (int64_t done = 0; done < rows; done += most) {
-            const int count = static_cast<int>(std::min<int64_t>(most, rows - done));
+        thread_local std::vector<float> scratch;
+        scratch.resize(static_cast<size_t>(2 * std::min<int64_t>(chunk, rows)) * line + STRIP);
+        for (int64_t done = 0; done < rows; done += chunk) {
+            const int count = static_cast<int>(std::min<int64_t>(chunk, rows - done));
             const float* x = observations + done * observations_;
             ptrdiff_t x_row = observations_;
-            float* spare[2] = {room.data(), room.data() + static_cast<ptrdiff_t>(count) * line};
+            float* buffers[2] = {scratch.data(), scratch.data() + static_cast<ptrdiff_t>(count) * line};
             for (size_t i = 0; i < actor_.size(); ++i) {
-                float* y = spare[i % 2];
-                forward(actor_[i], Whose::own, Hand::actor, i + 1 < actor_.size(), count, x, x_row, y, line);
+                float* y = buffers[i % 2];
+                forward(actor_[i], Weights::online, WeightOrder::outputs_first, i + 1 < actor_.size(), count, x, x_row,
+                        y, line);
                 x = y, x_row = line;
             }
-            for (int r = 0; r < count; ++r) squash(x + r * x_row, actions + (done + r) * actions_);
+            for (int r = 0; r < count; ++r) apply_tanh(x + r * x_row, actions + (done + r) * actions_);
         }
     }
 
-    void perform(int task, int thread) override {
-        if (task < critics_only_[0]) {
-            judge(pieces_[task]);
-        } else if (task < critics_only_[1]) {
-            learn(critic_tasks_[task - critics_only_[0]], critic_sweep_, thread);
-        } else if (task < with_actor_[2]) {
-            improve(pieces_[task - critics_only_[1]]);
+    void run_task(int task, int thread) override {
+        if (task < critic_phases_[0]) {
+            critic_pass(row_blocks_[task]);
+        } else if (task < critic_phases_[1]) {
+            update_parameter(critic_tasks_[task - critic_phases_[0]], critic_step_, thread);
+        } else if (task < all_phases_[2]) {
+            actor_pass(row_blocks_[task - critic_phases_[1]]);
         } else {
-            learn(actor_tasks_[task - with_actor_[2]], actor_sweep_, thread);
+            update_parameter(actor_tasks_[task - all_phases_[2]], actor_step_, thread);
         }
     }
 
   private:
-    // The actor keeps weights (outputs, inputs), the critics (inputs, outputs): each finds its forward copy elsewhere.
-    enum class Hand { actor, critic };
+    // PyTorch keeps the actor's weights as (outputs, inputs), the critics' as (inputs, outputs).
+    enum class WeightOrder { outputs_first, inputs_first };
 
-    // ---- A · steps 5 to 12, as far as rows go ----
+    // ---- A · the critic pass: steps 5 to 12 up to the deltas ----
 
-    void judge(Rows rows) {
+    void critic_pass(Rows rows) {
         const int n = rows.count();
-        gather(rows);
+        load_batch(rows);
 
         // 5 · The actor target plays the next action a' in s'.
-        const float* output = play(Whose::target, rows, next_.at(rows.from));
+        const float* output = actor_forward(Weights::target, rows, next_input_.at(rows.from));
 
         // 6 · Smoothing: clipped noise on every row and dimension of a', then back into bounds.
         const auto scale = static_cast<float>(settings_.target_noise), clip = static_cast<float>(settings_.noise_clip);
         for (int i = rows.from; i < rows.to; ++i) {
-            float* played = next_.at(i) + observations_;
-            squash(output + (i - rows.from) * outputs_.row, played);
+            float* action = next_input_.at(i) + observations_;
+            apply_tanh(output + (i - rows.from) * pre_tanh_.row, action);
             const float* noise = noise_ + static_cast<ptrdiff_t>(i) * actions_;
-            float* next_action = told_.next_action + static_cast<ptrdiff_t>(i) * actions_;
+            float* next_action = outputs_.next_action + static_cast<ptrdiff_t>(i) * actions_;
             for (int j = 0; j < actions_; ++j) {
-                const float shaken = std::min(std::max(noise[j] * scale, -clip), clip);
-                next_action[j] = played[j] = clipped(played[j] + shaken);
+                const float clipped_noise = std::min(std::max(noise[j] * scale, -clip), clip);
+                next_action[j] = action[j] = clip_action(action[j] + clipped_noise);
             }
         }
 
-        // 7 · Both critic targets judge the same (s', a').
-        float* next_q[2] = {told_.next_q1 + rows.from, told_.next_q2 + rows.from};
-        for (int which = 0; which < 2; ++which) value(which, Whose::target, rows, next_, next_q[which]);
+        // 7 · Both critic targets evaluate the same (s', a').
+        float* next_q[2] = {outputs_.next_q1 + rows.from, outputs_.next_q2 + rows.from};
+        for (int which = 0; which < 2; ++which) {
+            critic_forward(which, Weights::target, rows, next_input_, next_q[which]);
+        }
 
         // 8 · The smaller value counts, row by row.
         // 9 · The target: reward, plus the discounted future unless the episode terminated there.
         const auto gamma = static_cast<float>(settings_.gamma);
         for (int i = rows.from; i < rows.to; ++i) {
-            const int64_t picked = picked_[i];
-            const float q1 = told_.next_q1[i], q2 = told_.next_q2[i];
+            const int64_t row = indices_[i];
+            const float q1 = outputs_.next_q1[i], q2 = outputs_.next_q2[i];
             const float smaller_q = q2 < q1 || q2 != q2 ? q2 : q1;
-            const float discount = memory_.discount ? memory_.discount[picked] : gamma;
-            const float future = discount * (memory_.terminated[picked] ? 0.0f : 1.0f) * smaller_q;
-            told_.target[i] = memory_.reward[picked] + future;
+            const float discount = memory_.discount ? memory_.discount[row] : gamma;
+            const float future = discount * (memory_.terminated[row] ? 0.0f : 1.0f) * smaller_q;
+            outputs_.target[i] = memory_.reward[row] + future;
         }
 
-        // 10 · Both critics judge the remembered (s, a).
-        // 11 · The loss: both critics' mean squared distance from the target; here its slope in each value.
-        // 12 · Backpropagate; here to every layer's outputs.
-        float* q[2] = {told_.q1 + rows.from, told_.q2 + rows.from};
+        // 10 · Both critics evaluate the stored (s, a).
+        // 11 · The loss: both critics' mean squared distance from the target; here its gradient in each value.
+        // 12 · Backpropagate; here to every layer's delta.
+        float* q[2] = {outputs_.q1 + rows.from, outputs_.q2 + rows.from};
         for (int which = 0; which < 2; ++which) {
-            value(which, Whose::own, rows, current_, q[which]);
-            float* slope = slopes_[which].back().at(rows.from);
-            const ptrdiff_t next_row = slopes_[which].back().row;
+            critic_forward(which, Weights::online, rows, input_, q[which]);
+            float* delta = critic_deltas_[which].back().at(rows.from);
+            const ptrdiff_t next_row = critic_deltas_[which].back().row;
             for (int i = 0; i < n; ++i) {
-                slope[i * next_row] = (q[which][i] - told_.target[rows.from + i]) * (2.0f / batch_);
+                delta[i * next_row] = (q[which][i] - outputs_.target[rows.from + i]) * (2.0f / batch_);
             }
-            go_back(critics_[which], Hand::critic, rows, traces_[which], slopes_[which]);
+            backward(critics_[which], WeightOrder::inputs_first, rows, critic_hidden_[which], critic_deltas_[which]);
         }
     }
 
-    // ---- C · step 13, as far as rows go ----
+    // ---- C · the actor pass: step 13 up to the deltas ----
 
-    void improve(Rows rows) {
+    void actor_pass(Rows rows) {
         const int n = rows.count();
-        // 13 · The actor climbs the first critic's value of its own action. The memory's actions are needed no more.
-        const float* output = play(Whose::own, rows, current_.at(rows.from));
-        for (int i = 0; i < n; ++i) squash(output + i * outputs_.row, current_.at(rows.from + i) + observations_);
-        value(0, Whose::own, rows, current_, values_.data() + rows.from);
-        auto& slopes = slopes_[0];
-        for (int i = rows.from; i < rows.to; ++i) *slopes.back().at(i) = -1.0f / batch_;
-        go_back(critics_[0], Hand::critic, rows, traces_[0], slopes);
-        // … through the action into the actor: the first critic's first layer, its action inputs only; then the tanh.
+        // 13 · The actor climbs the first critic's value of its own action; that action replaces the stored one.
+        const float* output = actor_forward(Weights::online, rows, input_.at(rows.from));
+        for (int i = 0; i < n; ++i) apply_tanh(output + i * pre_tanh_.row, input_.at(rows.from + i) + observations_);
+        critic_forward(0, Weights::online, rows, input_, values_.data() + rows.from);
+        auto& deltas = critic_deltas_[0];
+        for (int i = rows.from; i < rows.to; ++i) *deltas.back().at(i) = -1.0f / batch_;
+        backward(critics_[0], WeightOrder::inputs_first, rows, critic_hidden_[0], deltas);
+        // Back through the action inputs of the first critic's first layer, then through the tanh, into the actor.
         const Layer& first = critics_[0].front();
-        Matrix& out = actor_slopes_.back();
+        Matrix& out = actor_deltas_.back();
         Product p{};
         p.rows = n, p.columns = actions_, p.depth = first.outputs;
-        p.a = slopes.front().at(rows.from), p.a_row = slopes.front().row, p.a_step = 1;
-        p.b = first.weight.across.memory.data();
+        p.a = deltas.front().at(rows.from), p.a_row = deltas.front().row, p.a_step = 1;
+        p.b = first.weight.transposed.memory.data();
         p.b_step = PANEL, p.b_panel = static_cast<ptrdiff_t>(first.outputs) * PANEL;
         p.c = out.at(rows.from), p.c_row = out.row;
         multiply(p);
         for (int i = rows.from; i < rows.to; ++i) {
-            const float* action = current_.at(i) + observations_;
-            float* slope = out.at(i);
-            for (int j = 0; j < actions_; ++j) slope[j] *= 1.0f - action[j] * action[j];
+            const float* action = input_.at(i) + observations_;
+            float* delta = out.at(i);
+            for (int j = 0; j < actions_; ++j) delta[j] *= 1.0f - action[j] * action[j];
         }
-        go_back(actor_, Hand::actor, rows, actor_trace_, actor_slopes_);
+        backward(actor_, WeightOrder::outputs_first, rows, actor_hidden_, actor_deltas_);
     }
 
-    // ---- B and D · the parameters: gradient and Adam (steps 12 and 13), and in the same sweep, if delayed: ----
+    // ---- B and D · the parameters: gradient and Adam (steps 12 and 13) and, in a delayed update: ----
     // 14 · The actor target moves a little towards the actor.
     // 15 · The critic targets move a little towards the critics.
 
-    void learn(const Task& task, const Sweep& sweep, int thread) {
-        learn_rows(*task.parameter, task.from, task.to, batch_, scratch_[thread].data(), sweep);
+    void update_parameter(const ParameterRows& task, const AdamStep& step, int thread) {
+        update_rows(*task.parameter, task.from, task.to, batch_, scratch_[thread].data(), step);
     }
 
-    // ---- the pieces ----
+    // ---- parts of the passes ----
 
-    void gather(Rows rows) {
+    void load_batch(Rows rows) {
         const size_t observation_bytes = sizeof(float) * observations_, action_bytes = sizeof(float) * actions_;
-        for (int i = rows.from; i < rows.to; ++i) {  // all misses of the cache at once, not one after another
-            const int64_t row = picked_[i];
+        for (int i = rows.from; i < rows.to; ++i) {  // so that all cache misses overlap
+            const int64_t row = indices_[i];
             for (int at = 0; at < observations_ + 15; at += 16) {
                 __builtin_prefetch(memory_.observation + row * observations_ + std::min(at, observations_ - 1));
                 __builtin_prefetch(memory_.next_observation + row * observations_ + std::min(at, observations_ - 1));
@@ -246,89 +252,93 @@ class Engine final : public Performer, Work {
             __builtin_prefetch(memory_.terminated + row);
         }
         for (int i = rows.from; i < rows.to; ++i) {
-            const int64_t row = picked_[i];
-            std::memcpy(current_.at(i), memory_.observation + row * observations_, observation_bytes);
-            std::memcpy(current_.at(i) + observations_, memory_.action + row * actions_, action_bytes);
-            std::memcpy(next_.at(i), memory_.next_observation + row * observations_, observation_bytes);
+            const int64_t row = indices_[i];
+            std::memcpy(input_.at(i), memory_.observation + row * observations_, observation_bytes);
+            std::memcpy(input_.at(i) + observations_, memory_.action + row * actions_, action_bytes);
+            std::memcpy(next_input_.at(i), memory_.next_observation + row * observations_, observation_bytes);
         }
     }
 
-    static float clipped(float x) { return x > 1.0f ? 1.0f : x < -1.0f ? -1.0f : x; }
+    static float clip_action(float x) { return x > 1.0f ? 1.0f : x < -1.0f ? -1.0f : x; }
 
-    void squash(const float* output, float* action) const {
+    void apply_tanh(const float* output, float* action) const {
         for (int j = 0; j < actions_; j += WIDTH) {
             store_some(action + j, hyperbolic_tangent(load(output + j)), std::min(WIDTH, actions_ - j));
         }
     }
 
-    static void forward(const Layer& layer, Whose whose, Hand hand, bool hidden, int rows, const float* x,
+    static void forward(const Layer& layer, Weights weights, WeightOrder order, bool hidden, int rows, const float* x,
                         ptrdiff_t x_row, float* y, ptrdiff_t y_row) {
         const Parameter& weight = layer.weight;
-        const bool own = whose == Whose::own;
-        const Packed& packed = hand == Hand::actor ? (own ? weight.across : weight.target_across)
-                                                   : (own ? weight.direct : weight.target_direct);
+        const bool online = weights == Weights::online;
+        const bool transpose = order == WeightOrder::outputs_first;
+        const Packed& packed = transpose ? (online ? weight.transposed : weight.target_transposed)
+                                         : (online ? weight.direct : weight.target_direct);
         Product p{};
         p.rows = rows, p.columns = layer.outputs, p.depth = layer.inputs;
         p.a = x, p.a_row = x_row, p.a_step = 1;
         p.b = packed.memory.data(), p.b_step = PANEL, p.b_panel = static_cast<ptrdiff_t>(layer.inputs) * PANEL;
         p.c = y, p.c_row = y_row;
-        p.start = (own ? layer.bias.direct : layer.bias.target_direct).memory.data();
-        p.ending = hidden ? Ending::relu : Ending::plain;
+        p.bias = (online ? layer.bias.direct : layer.bias.target_direct).memory.data();
+        p.epilogue = hidden ? Epilogue::relu : Epilogue::none;
         multiply(p);
     }
 
-    // An actor's plain outputs for these rows.
-    const float* play(Whose whose, Rows rows, const float* x) {
-        ptrdiff_t x_row = current_.row;
+    // The actor's outputs for these rows, before the tanh.
+    const float* actor_forward(Weights weights, Rows rows, const float* x) {
+        ptrdiff_t x_row = input_.row;
         for (size_t i = 0; i < actor_.size(); ++i) {
             const bool hidden = i + 1 < actor_.size();
-            Matrix& to = hidden ? (whose == Whose::own ? actor_trace_[i] : passing_[i]) : outputs_;
-            forward(actor_[i], whose, Hand::actor, hidden, rows.count(), x, x_row, to.at(rows.from), to.row);
+            Matrix& to = hidden ? (weights == Weights::online ? actor_hidden_[i] : target_hidden_[i]) : pre_tanh_;
+            forward(actor_[i], weights, WeightOrder::outputs_first, hidden, rows.count(), x, x_row, to.at(rows.from),
+                    to.row);
             x = to.at(rows.from), x_row = to.row;
         }
         return x;
     }
 
-    // A critic's values for these rows; its own way leaves a trace for the way back.
-    void value(int which, Whose whose, Rows rows, Matrix& input, float* values) {
+    // A critic's values for these rows; the online critic's activations are kept for the backward pass.
+    void critic_forward(int which, Weights weights, Rows rows, Matrix& input, float* values) {
         const Layers& critic = critics_[which];
         const float* x = input.at(rows.from);
         ptrdiff_t x_row = input.row;
         for (size_t i = 0; i + 1 < critic.size(); ++i) {
-            Matrix& to = whose == Whose::own ? traces_[which][i] : passing_[i];
-            forward(critic[i], whose, Hand::critic, true, rows.count(), x, x_row, to.at(rows.from), to.row);
+            Matrix& to = weights == Weights::online ? critic_hidden_[which][i] : target_hidden_[i];
+            forward(critic[i], weights, WeightOrder::inputs_first, true, rows.count(), x, x_row, to.at(rows.from),
+                    to.row);
             x = to.at(rows.from), x_row = to.row;
         }
         const Layer& last = critic.back();
-        const bool own = whose == Whose::own;
-        const float* weight = (own ? last.weight.direct : last.weight.target_direct).memory.data();
-        const float bias = *(own ? last.bias.direct : last.bias.target_direct).memory.data();
+        const bool online = weights == Weights::online;
+        const float* weight = (online ? last.weight.direct : last.weight.target_direct).memory.data();
+        const float bias = *(online ? last.bias.direct : last.bias.target_direct).memory.data();
         multiply_by_one_column(rows.count(), last.inputs, x, x_row, weight, bias, values);
     }
 
-    // From the slopes at the last layer's outputs to those at every hidden layer's, closed where a ReLU was closed.
-    static void go_back(const Layers& network, Hand hand, Rows rows, std::vector<Matrix>& trace,
-                        std::vector<Matrix>& slopes) {
+    // From the last layer's deltas to every hidden layer's; zero where the ReLU was closed.
+    static void backward(const Layers& network, WeightOrder order, Rows rows, std::vector<Matrix>& activations,
+                         std::vector<Matrix>& deltas) {
         for (size_t i = network.size() - 1; i > 0; --i) {
             const Layer& layer = network[i];
-            const bool last = i + 1 == network.size();  // a critic's last weight lies as an actor's: see make_critic
-            const Packed& packed = hand == Hand::actor || last ? layer.weight.direct : layer.weight.across;
+            const bool last = i + 1 == network.size();  // one output: both orders are the same, see make_critic
+            const bool direct = order == WeightOrder::outputs_first || last;
+            const Packed& packed = direct ? layer.weight.direct : layer.weight.transposed;
             Product p{};
             p.rows = rows.count(), p.columns = layer.inputs, p.depth = layer.outputs;
-            p.a = slopes[i].at(rows.from), p.a_row = slopes[i].row, p.a_step = 1;
+            p.a = deltas[i].at(rows.from), p.a_row = deltas[i].row, p.a_step = 1;
             p.b = packed.memory.data(), p.b_step = PANEL, p.b_panel = static_cast<ptrdiff_t>(layer.outputs) * PANEL;
-            p.c = slopes[i - 1].at(rows.from), p.c_row = slopes[i - 1].row;
-            p.ending = Ending::masked, p.mask = trace[i - 1].at(rows.from);
+            p.c = deltas[i - 1].at(rows.from), p.c_row = deltas[i - 1].row;
+            p.epilogue = Epilogue::mask, p.mask = activations[i - 1].at(rows.from);
             multiply(p);
         }
     }
 
-    void tell_means(bool delayed, double* means) const {
+    void write_means(bool delayed, double* means) const {
         double critic = 0, actor = 0, q1 = 0, q2 = 0, target = 0;
         for (int i = 0; i < batch_; ++i) {
-            // Squared in floats, as on the page: a loss too large for one is infinite, and that is how it is noticed.
-            const float d1 = told_.q1[i] - told_.target[i], d2 = told_.q2[i] - told_.target[i];
-            critic += d1 * d1 + d2 * d2, q1 += told_.q1[i], q2 += told_.q2[i], target += told_.target[i];
+            // Squared in float32, as in td3.py: a loss that overflows becomes infinite and is noticed.
+            const float d1 = outputs_.q1[i] - outputs_.target[i], d2 = outputs_.q2[i] - outputs_.target[i];
+            critic += d1 * d1 + d2 * d2, q1 += outputs_.q1[i], q2 += outputs_.q2[i], target += outputs_.target[i];
             if (delayed) actor -= values_.data()[i];
         }
         if (!delayed) actor = std::nan("");
@@ -344,20 +354,20 @@ class Engine final : public Performer, Work {
         return *network.front().weight.tensor.step;
     }
 
-    static Td3Tensor moved(Td3Tensor tensor, ptrdiff_t offset) {
+    static Td3Tensor offset_by(Td3Tensor tensor, ptrdiff_t offset) {
         for (float** part : {&tensor.value, &tensor.mean, &tensor.square, &tensor.target}) {
             if (*part) *part += offset;
         }
-        return tensor;  // both critics share a step
+        return tensor;  // both critics share the step count
     }
 
-    // ---- making it ----
+    // ---- construction ----
 
     static Packed direct_of(const Parameter& p) {
         return {Buffer(static_cast<size_t>(p.rows) * round_up(p.columns, STRIP)), 0};
     }
 
-    static Packed across_of(const Parameter& p, int first = 0) {
+    static Packed transposed_of(const Parameter& p, int first = 0) {
         return {Buffer(static_cast<size_t>(p.columns) * round_up(p.rows - first, STRIP)), first};
     }
 
@@ -368,9 +378,9 @@ class Engine final : public Performer, Work {
             Layer& layer = add_layer(actor_, inputs, outputs);
             Parameter& weight = layer.weight;
             weight.rows = outputs, weight.columns = inputs;
-            weight.across = across_of(weight);
+            weight.transposed = transposed_of(weight);
             if (batch_ > 0) {
-                weight.target_across = across_of(weight);
+                weight.target_transposed = transposed_of(weight);
                 layer.bias.target_direct = direct_of(layer.bias);
                 if (i > 0) weight.direct = direct_of(weight);
             }
@@ -388,7 +398,7 @@ class Engine final : public Performer, Work {
             weight.rows = last ? 1 : inputs, weight.columns = last ? inputs : outputs;  // (inputs, 1) is (1, inputs)
             weight.direct = direct_of(weight), weight.target_direct = direct_of(weight);
             layer.bias.target_direct = direct_of(layer.bias);
-            if (!last && (i > 0 || which == 0)) weight.across = across_of(weight, i == 0 ? observations_ : 0);
+            if (!last && (i > 0 || which == 0)) weight.transposed = transposed_of(weight, i == 0 ? observations_ : 0);
             inputs = outputs;
         }
     }
@@ -401,68 +411,68 @@ class Engine final : public Performer, Work {
         return layer;
     }
 
-    void make_room(int threads) {
-        current_ = Matrix(batch_, observations_ + actions_);
-        next_ = Matrix(batch_, observations_ + actions_);
-        outputs_ = Matrix(batch_, actions_);
+    void allocate(int threads) {
+        input_ = Matrix(batch_, observations_ + actions_);
+        next_input_ = Matrix(batch_, observations_ + actions_);
+        pre_tanh_ = Matrix(batch_, actions_);
         values_ = Buffer(batch_);
-        untold_ = Buffer(static_cast<size_t>(batch_) * (actions_ + 5));
+        unused_outputs_ = Buffer(static_cast<size_t>(batch_) * (actions_ + 5));
         int widest = observations_ + actions_;
         for (int units : hidden_) {
             widest = std::max(widest, units);
-            passing_.emplace_back(batch_, units);
-            actor_trace_.emplace_back(batch_, units);
-            actor_slopes_.emplace_back(batch_, units);
+            target_hidden_.emplace_back(batch_, units);
+            actor_hidden_.emplace_back(batch_, units);
+            actor_deltas_.emplace_back(batch_, units);
             for (int which = 0; which < 2; ++which) {
-                traces_[which].emplace_back(batch_, units);
-                slopes_[which].emplace_back(batch_, units);
+                critic_hidden_[which].emplace_back(batch_, units);
+                critic_deltas_[which].emplace_back(batch_, units);
             }
         }
-        actor_slopes_.emplace_back(batch_, actions_);
-        for (auto& slopes : slopes_) slopes.emplace_back(batch_, 1);
+        actor_deltas_.emplace_back(batch_, actions_);
+        for (auto& deltas : critic_deltas_) deltas.emplace_back(batch_, 1);
         for (int thread = 0; thread < threads; ++thread) {
-            scratch_.emplace_back(static_cast<size_t>(BLOCK) * padded(std::max(widest, actions_)) + STRIP);
+            scratch_.emplace_back(static_cast<size_t>(PARAMETER_BLOCK) * padded(std::max(widest, actions_)) + STRIP);
         }
     }
 
-    // Which numbers each gradient is the product of, and how the work is cut.
+    // Sets which matrices each gradient is the product of, and divides the work into tasks.
     void plan(int threads) {
         for (int which = 0; which < 2; ++which) {
             for (size_t i = 0; i < critics_[which].size(); ++i) {
                 Layer& layer = critics_[which][i];
-                Matrix& x = i == 0 ? current_ : traces_[which][i - 1];
-                Matrix& slope = slopes_[which][i];
+                Matrix& x = i == 0 ? input_ : critic_hidden_[which][i - 1];
+                Matrix& delta = critic_deltas_[which][i];
                 if (i + 1 < critics_[which].size()) {
-                    gradient_of(layer.weight, x, slope);
+                    gradient_of(layer.weight, x, delta);
                 } else {
-                    gradient_of(layer.weight, slope, x);
+                    gradient_of(layer.weight, delta, x);
                 }
-                bias_gradient(layer.bias, slope);
-                cut(layer, critic_tasks_);
+                bias_gradient(layer.bias, delta);
+                add_tasks(layer, critic_tasks_);
             }
         }
         for (size_t i = 0; i < actor_.size(); ++i) {
-            gradient_of(actor_[i].weight, actor_slopes_[i], i == 0 ? current_ : actor_trace_[i - 1]);
-            bias_gradient(actor_[i].bias, actor_slopes_[i]);
-            cut(actor_[i], actor_tasks_);
+            gradient_of(actor_[i].weight, actor_deltas_[i], i == 0 ? input_ : actor_hidden_[i - 1]);
+            bias_gradient(actor_[i].bias, actor_deltas_[i]);
+            add_tasks(actor_[i], actor_tasks_);
         }
-        for (auto* tasks : {&critic_tasks_, &actor_tasks_}) {  // the longest first: the last ones even out
-            std::stable_sort(tasks->begin(), tasks->end(), [](const Task& x, const Task& y) {
+        for (auto* tasks : {&critic_tasks_, &actor_tasks_}) {  // the longest first, so that the threads finish together
+            std::stable_sort(tasks->begin(), tasks->end(), [](const ParameterRows& x, const ParameterRows& y) {
                 return int64_t{x.to - x.from} * x.parameter->columns > int64_t{y.to - y.from} * y.parameter->columns;
             });
         }
 
-        // Even pieces: their numbers stay in the cache, and they are not so small that reading the weights is the work.
-        const int count = std::min(batch_, std::max(threads, (batch_ + PIECE - 1) / PIECE));
+        // Even blocks, small enough for the cache and large enough that reading the weights is not most of the work.
+        const int count = std::min(batch_, std::max(threads, (batch_ + BATCH_BLOCK - 1) / BATCH_BLOCK));
         for (int i = 0; i < count; ++i) {
-            const auto row = [&](int64_t piece) { return static_cast<int>(batch_ * piece / count); };
-            pieces_.push_back({row(i), row(i + 1)});
+            const auto row = [&](int64_t block) { return static_cast<int>(batch_ * block / count); };
+            row_blocks_.push_back({row(i), row(i + 1)});
         }
-        const int pieces = count, critics = static_cast<int>(critic_tasks_.size());
-        critics_only_ = {pieces, pieces + critics};
-        with_actor_ = {pieces, pieces + critics, 2 * pieces + critics,
-                       2 * pieces + critics + static_cast<int>(actor_tasks_.size())};
-        if (with_actor_.back() > Team::kMostTasks) throw std::length_error("more tasks than a team can count");
+        const int blocks = count, critics = static_cast<int>(critic_tasks_.size());
+        critic_phases_ = {blocks, blocks + critics};
+        all_phases_ = {blocks, blocks + critics, 2 * blocks + critics,
+                       2 * blocks + critics + static_cast<int>(actor_tasks_.size())};
+        if (all_phases_.back() > ThreadPool::kMaxTasks) throw std::length_error("too many tasks for a thread pool");
     }
 
     static void gradient_of(Parameter& p, Matrix& a, Matrix& b) {
@@ -470,16 +480,16 @@ class Engine final : public Performer, Work {
         p.b = b.at(0), p.b_step = b.row;
     }
 
-    static void bias_gradient(Parameter& p, Matrix& slope) {
+    static void bias_gradient(Parameter& p, Matrix& delta) {
         static const float one = 1.0f;
         p.a = &one, p.a_row = 0, p.a_step = 0;
-        p.b = slope.at(0), p.b_step = slope.row;
+        p.b = delta.at(0), p.b_step = delta.row;
     }
 
-    static void cut(Layer& layer, std::vector<Task>& tasks) {
+    static void add_tasks(Layer& layer, std::vector<ParameterRows>& tasks) {
         for (Parameter* p : {&layer.weight, &layer.bias}) {
-            for (int from = 0; from < p->rows; from += BLOCK) {
-                tasks.push_back({p, from, std::min(p->rows, from + BLOCK)});
+            for (int from = 0; from < p->rows; from += PARAMETER_BLOCK) {
+                tasks.push_back({p, from, std::min(p->rows, from + PARAMETER_BLOCK)});
             }
         }
     }
@@ -488,38 +498,37 @@ class Engine final : public Performer, Work {
     std::vector<int> hidden_;
     Layers actor_, critics_[2];
 
-    Matrix current_, next_;                     // (s, a) and (s', a') side by side
-    std::vector<Matrix> passing_;               // hidden layers of targets: looked at once
-    std::vector<Matrix> traces_[2], slopes_[2];  // hidden outputs of each critic, and the loss's slope in every output
-    std::vector<Matrix> actor_trace_, actor_slopes_;
-    Matrix outputs_;  // of an actor, before the tanh
-    Buffer values_;   // the first critic's, of the actor's own actions
-    Buffer untold_;   // where an update is told if nobody asks
+    Matrix input_, next_input_;          // (s, a) and (s', a') side by side
+    std::vector<Matrix> target_hidden_;  // hidden activations of a target network, not kept
+    std::vector<Matrix> critic_hidden_[2], critic_deltas_[2], actor_hidden_, actor_deltas_;
+    Matrix pre_tanh_;        // the actor's outputs before the tanh
+    Buffer values_;          // the first critic's values of the actor's own actions
+    Buffer unused_outputs_;  // takes the outputs where the caller wants none
     std::vector<Buffer> scratch_;
 
-    std::vector<Rows> pieces_;
-    std::vector<Task> critic_tasks_, actor_tasks_;
-    std::vector<int> critics_only_, with_actor_;  // where each phase ends
-    std::unique_ptr<Team> team_;
-    int owner_;  // the process whose threads the team has
+    std::vector<Rows> row_blocks_;
+    std::vector<ParameterRows> critic_tasks_, actor_tasks_;
+    std::vector<int> critic_phases_, all_phases_;  // where each phase ends
+    std::unique_ptr<ThreadPool> pool_;
+    int owner_pid_;  // the process the pool's threads live in
 
     Td3Settings settings_{};
     Td3Memory memory_{};
-    const int64_t* picked_ = nullptr;
+    const int64_t* indices_ = nullptr;
     const float* noise_ = nullptr;
-    Told told_;
-    Sweep critic_sweep_{}, actor_sweep_{};
+    Outputs outputs_;
+    AdamStep critic_step_{}, actor_step_{};
 };
 
-static std::unique_ptr<Performer> make(const Td3Shape& shape, int64_t rows, int threads) {
-    return std::make_unique<Engine>(shape, rows, threads);
+static std::unique_ptr<Engine> make(const Td3Shape& shape, int64_t rows, int threads) {
+    return std::make_unique<CompiledEngine>(shape, rows, threads);
 }
 
 static double multiply_add(int64_t times) {
     constexpr int chains = 12;
     Vector sums[chains];
-    Vector x = all(1.0f), y = all(1e-9f);
-    for (int i = 0; i < chains; ++i) sums[i] = all(static_cast<float>(i));
+    Vector x = broadcast(1.0f), y = broadcast(1e-9f);
+    for (int i = 0; i < chains; ++i) sums[i] = broadcast(static_cast<float>(i));
     for (int64_t t = 0; t < times; ++t) {
         asm volatile("" : "+m"(x), "+m"(y) : :);
         for (int repeat = 0; repeat < 64; ++repeat)
