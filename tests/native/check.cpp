@@ -49,8 +49,8 @@ namespace {
 // reference starts from the same floats. The largest differences measured are a sixth of these.
 constexpr double kGradientTolerance = 5e-5, kForwardTolerance = 5e-6, kStepTolerance = 5e-7;
 
-// Relative to the sum of absolute values. Two orders of summation can disagree on the sign of a sum this small: then the
-// ReLU is open in one and closed in the other, and their gradients cannot be compared.
+// Relative to the sum of absolute values. Two orders of summation can disagree on the sign of a sum this small: then
+// the ReLU is open in one and closed in the other, and their gradients cannot be compared.
 constexpr double kKinkMargin = 1e-6;
 
 int passed = 0, failed = 0;

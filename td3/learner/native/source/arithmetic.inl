@@ -17,8 +17,18 @@ namespace td3::PROCESSOR {
 constexpr int WIDTH = FLOATS, ROWS = TILE_ROWS, VECTORS = TILE_VECTORS;
 #include "vectors.inl"
 #include "product.inl"
+#include "matrix.inl"
+#include "parameter.inl"
 #include "adam.inl"
-#include "update.inl"
+#include "layers.inl"
+#include "networks.inl"
+#include "tasks.inl"
+#include "workspace.inl"
+#include "engine.inl"
+#include "critic_pass.inl"
+#include "actor_pass.inl"
+#include "acting.inl"
+#include "peak.inl"
 }  // namespace td3::PROCESSOR
 
 #if defined(TARGET)
