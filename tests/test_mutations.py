@@ -11,11 +11,12 @@ import types
 
 import pytest
 
-PAGE, TARGETS, MEMORY, COLLECTION, VECTOR = (
+PAGE, TARGETS, MEMORY, COLLECTION, EXPLORATION, VECTOR = (
     "td3.learner.td3",
     "td3.learner.targets",
     "td3.replay.memory",
     "td3.collection",
+    "td3.exploration",
     "td3.environments.vector",
 )
 STEPS, STREAMS, ADJACENCY = "test_fifteen_steps", "test_collection", "test_vector_environments"
@@ -30,12 +31,12 @@ MUTANTS = [
     ("no smoothing", PAGE, "(next_action + noise)", "(next_action)", STEPS),
     ("the actor plays a'", PAGE, "self.actor_target(next_features)", "self.actor(next_features)", STEPS),
     ("the critics evaluate a'", PAGE, "self.critic_targets(next", "self.critics(next", STEPS),
-    ("ends ignored", PAGE, "(1 - terminated)", "1", STEPS),
-    ("ends turned round", PAGE, "(1 - terminated)", "terminated", STEPS),
-    ("no discount", PAGE, "discount *", "", STEPS),
-    ("gradient in the target", PAGE, "with torch.no_grad():", "if [p.requires_grad_() for p in self.critic_targets.parameters()]:", STEPS),
+    ("ends ignored", PAGE, "(1 - batch.terminated)", "1", STEPS),
+    ("ends turned round", PAGE, "(1 - batch.terminated)", "batch.terminated", STEPS),
+    ("no discount", PAGE, "batch.discount *", "", STEPS),
+    ("gradient in the target", PAGE, "    @torch.no_grad()\n    def target(self, batch: Batch, noise: Tensor) -> Targets:\n", "    def target(self, batch: Batch, noise: Tensor) -> Targets:\n        [p.requires_grad_() for p in self.critic_targets.parameters()]\n", STEPS),
     ("targets that could learn", TARGETS, ".requires_grad_(False)", "", STEPS),
-    ("the actor's action evaluated at step 10", PAGE, "self.critics(features, action)", "self.critics(features, self.actor(features))", STEPS),
+    ("the actor's action evaluated at step 10", PAGE, "self.critics(features, batch.action)", "self.critics(features, self.actor(features))", STEPS),
     ("half the loss", PAGE, "+ mse_loss(q2, target)", "", STEPS),
     ("gradients pile up", PAGE, "self.critics_optimizer.zero_grad()", "pass", STEPS),
     ("the actor descends", PAGE, "actor_loss = -self", "actor_loss = self", STEPS),
@@ -50,9 +51,9 @@ MUTANTS = [
     ("the critic targets stay", PAGE, "polyak(self.critic_targets, self.critics, config.tau)", "pass", STEPS),
     ("unwritten rows drawn", MEMORY, "rng.integers(len(self)", "rng.integers(self.capacity", STEPS),
     ("τ and 1 − τ exchanged", TARGETS, ", tau)", ", 1 - tau)", STEPS),
-    ("twins born identical", PAGE, "initialise(self.critics, generator)", "initialise(self.critics, generator); [p.data[1].copy_(p.data[0]) for p in self.critics.parameters()]", STEPS),
+    ("twins born identical", PAGE, "self.make_critics(encoder, generator).to(config.device)", "self.make_critics(encoder, generator).to(config.device); [p.data[1].copy_(p.data[0]) for p in self.critics.parameters()]", STEPS),
     ("a time limit as termination", COLLECTION, "            result.terminated,\n", "            result.terminated | result.truncated,\n", STREAMS),
-    ("one noise for all environments", COLLECTION, "self.rng.standard_normal(shape", "self.rng.standard_normal((1, shape[1])", STREAMS),
+    ("one noise for all environments", EXPLORATION, "rng.standard_normal(self.shape", "rng.standard_normal((1, self.shape[1])", STREAMS),
     ("noise out of bounds", COLLECTION, "np.minimum(np.maximum(policy(self.observation) + noise, -1), 1)", "policy(self.observation) + noise", STREAMS),
     ("reset steps remembered", COLLECTION, "if valid < len(result.valid):", "if False:", STREAMS),
     ("reset steps not masked", VECTOR, "valid = ~self._only_reset", "valid = np.ones_like(self._only_reset)", ADJACENCY),
