@@ -1,21 +1,16 @@
 """The native library's own checks in C++: as installed, under sanitizers and under valgrind."""
 
-import ast
 import hashlib
-import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from native_build import CHECKS, COMPILER, LIBRARY, flags_of_setup, needs_compiler, run
 
-ROOT = Path(__file__).parents[1]
-LIBRARY, CHECKS = ROOT / "td3/learner/native/source", ROOT / "tests/native"
-COMPILER = next(filter(None, map(shutil.which, ("c++", "g++", "clang++"))), None)
 QUICKLY = ["-O1", "-g1"]  # g1: files and lines for the reports
 
 # Tiles of 12 rows need 32 registers; where there are 16, -O3 takes minutes over them.
@@ -24,19 +19,9 @@ if sys.platform == "linux" and "avx512f" not in Path("/proc/cpuinfo").read_text(
     OWN_FLAGS["avx512"] = ["-O0", "-fno-sanitize=all"]  # only linked, never run
 
 pytestmark = [
-    pytest.mark.skipif(COMPILER is None, reason="there is no C++ compiler here"),
+    needs_compiler,
     pytest.mark.timeout(1_800),  # compilers are slow where cores are few and busy
 ]
-
-
-def flags_of_setup():
-    """Returns the flags that setup.py compiles with."""
-    (flags,) = (
-        ast.literal_eval(node.value)
-        for node in ast.walk(ast.parse((ROOT / "setup.py").read_text()))
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FLAGS"
-    )
-    return flags
 
 
 @pytest.fixture(scope="session")
@@ -79,19 +64,6 @@ def compile_all(folder, flags):
         list(pool.map(compile_one, sorted(sources, key=lambda source: source.name, reverse=True)))
     run([COMPILER, *flags, *folder.glob("*.o"), "-o", folder / "check"])
     return folder / "check"
-
-
-def run(words):
-    """Runs a command that must succeed and returns its output; an interrupt also ends the processes it started."""
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    try:
-        out, err = process.communicate()
-    except BaseException:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        raise
-    assert process.returncode == 0, f"{Path(words[0]).name} ended with {process.returncode}:\n{out}{err}"
-    return out, err
 
 
 def assert_all_checks_pass(words):

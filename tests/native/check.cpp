@@ -123,9 +123,11 @@ struct Sample {
     std::vector<uint8_t> terminated;
     std::vector<int64_t> indices;
     Floats noise;
+    Floats discount = Floats(0);  // of each row; empty: gamma for all
 
     Td3Memory memory() const {
-        return {observation.data(), action.data(), reward.data(), next_observation.data(), terminated.data()};
+        return {observation.data(),      action.data(),     reward.data(),
+                next_observation.data(), terminated.data(), discount.size() ? discount.data() : nullptr};
     }
 };
 
@@ -403,7 +405,8 @@ Expected reference_update(const Sizes& sizes, const State& state, const Sample& 
         }
         const double future = std::min(expected.next_q[0][i], expected.next_q[1][i]);
         const double reward = sample.reward.data()[row];
-        const double target = reward + (sample.terminated[row] ? 0 : kSettings.gamma * future);
+        const double discount = sample.discount.size() ? sample.discount.data()[row] : kSettings.gamma;
+        const double target = reward + (sample.terminated[row] ? 0 : discount * future);
         expected.target.push_back(target);
         expected.means[4] += target / batch;
 
@@ -710,6 +713,10 @@ void check_against_reference(const Sizes& sizes, bool first_is_delayed, Rng& rng
         const bool delayed = fresh == first_is_delayed;
         const State state = random_state(sizes, fresh, rng);
         Sample sample = random_sample(sizes, rng);
+        if (delayed) {
+            sample.discount = Floats(sample.reward.size());
+            fill_between(sample.discount, 0.5f, 1, rng);
+        }
         Expected expected = reference_update(sizes, state, sample, delayed);
         while (!expected.near_kink.empty()) {
             for (int row : expected.near_kink) sample.indices[row] = rng.below(sample.terminated.size());
