@@ -11,12 +11,11 @@ import types
 
 import pytest
 
-PAGE, TARGETS, MEMORY, COLLECTION, EXPLORATION, VECTOR = (
+PAGE, TARGETS, MEMORY, COLLECTION, VECTOR = (
     "td3.learner.td3",
     "td3.learner.targets",
     "td3.replay.memory",
     "td3.collection",
-    "td3.exploration",
     "td3.environments.vector",
 )
 STEPS, STREAMS, ADJACENCY = "test_fifteen_steps", "test_collection", "test_vector_environments"
@@ -53,7 +52,7 @@ MUTANTS = [
     ("τ and 1 − τ exchanged", TARGETS, ", tau)", ", 1 - tau)", STEPS),
     ("twins born identical", PAGE, "self.make_critics(encoder, generator).to(config.device)", "self.make_critics(encoder, generator).to(config.device); [p.data[1].copy_(p.data[0]) for p in self.critics.parameters()]", STEPS),
     ("a time limit as termination", COLLECTION, "            result.terminated,\n", "            result.terminated | result.truncated,\n", STREAMS),
-    ("one noise for all environments", EXPLORATION, "rng.standard_normal(self.shape", "rng.standard_normal((1, self.shape[1])", STREAMS),
+    ("one noise for all environments", COLLECTION, "self.exploration_noise, self._lengths == 0)", "self.exploration_noise, self._lengths == 0)[:1]", STREAMS),
     ("noise out of bounds", COLLECTION, "np.minimum(np.maximum(policy(self.observation) + noise, -1), 1)", "policy(self.observation) + noise", STREAMS),
     ("reset steps remembered", COLLECTION, "if valid < len(result.valid):", "if False:", STREAMS),
     ("reset steps not masked", VECTOR, "valid = ~self._only_reset", "valid = np.ones_like(self._only_reset)", ADJACENCY),
