@@ -1,4 +1,4 @@
-"""Kinds of observation parts: two that td3 does not know are added here, from outside, and their runs are like any other.
+"""Kinds of observation parts: two that td3 does not know are added here, from outside, and run like any other.
 
 An angle is stored as it is and encoded as its sine and cosine. A token is stored as its index and looked up in a table
 that is learned. No file of td3 is changed for them: each is a class and an entry in two tables.
@@ -27,7 +27,7 @@ from td3.learner.preprocessing import Normalizer
 from td3.session import Session
 from td3.training import advance
 from td3.types import Layout, Part, Transitions
-from td3.views.checking import check_environment, lines_of
+from td3.views.env_report import check_environment, lines_of
 
 
 class Angle(VectorLeaf):
@@ -236,7 +236,7 @@ def test_the_native_engine_leaves_other_kinds_to_torch_and_says_so():
     layout = ObservationMap(Compass().observation_space).layout
     engine, note = choose_engine(config(), layout)
     assert engine == "torch" and "not angles" in note
-    with pytest.raises(td3.ConfigError, match="engine .* angles"):
+    with pytest.raises(td3.ConfigError, match=r"engine .* angles"):
         choose_engine(config(engine="native"), layout)
 
 
