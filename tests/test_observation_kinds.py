@@ -181,6 +181,7 @@ def test_a_run_with_such_parts_is_recorded_and_resumed_to_the_bit(name, settings
     assert any("encoder.parts" in key and "weight" in key for key in whole[0])
     line = json.loads((tmp_path / "whole" / "updates.jsonl").read_bytes().splitlines()[0])
     assert line["observation_size"] == 4 and line["moved"]["encoder"] > 0
+    assert (line["images"] if name == "images too" else line)["features"] == 7 + 6 * (name == "images too")
     for _, *_, tone in line["rows"]["observation"]:
         assert tone in (0, 1, 2, 3, 4)
     agent = td3.load(tmp_path / "run", env=ENVS[name])
