@@ -87,8 +87,8 @@ function transitionFact(record) {
 }
 
 /** How many numbers actor and critics read of a state: itself, or what the encoder makes of it. */
-function read({ images, observation_size: observed }) {
-  return images?.features ?? observed;
+function read({ images, features, observation_size: observed }) {
+  return images?.features ?? features ?? observed;
 }
 
 function actorSizes(record) {
