@@ -1,4 +1,4 @@
-// The motion: one dot for each recorded row travels along the lit links, wave after wave, as a function of time alone.
+// The animation: a dot for each recorded row moves along the lit links, wave after wave, as a function of time alone.
 
 import { pill, shape } from "./diagram.js";
 import { number } from "./shared.js";
