@@ -24,6 +24,7 @@ export class Animation {
       ? []
       : flow.waves.flatMap((wave, n) => wave.map((journey) => new Packet(this.diagram, journey, n, rows, row)));
     this.diagram.packets.replaceChildren(...this.packets.map((packet) => packet.group));
+    this.diagram.svg.dataset.waves = this.waves;
   }
 
   /** How long one passage through all waves takes, in seconds. */

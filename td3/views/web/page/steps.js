@@ -174,7 +174,9 @@ function showPanel(explained) {
   setText(at("step-sentence"), explained.sentence);
   showFormula(explained.formula);
   setText(at("step-why"), explained.why ?? "");
-  setText(at("code-place"), explained.code);
+  const [path] = explained.code.split(":");
+  setText(at("code-place"), `${path}, step ${explained.number}`); // no line number: it moves, and pictures keep it
+  at("code-place").title = explained.code;
   setText(at("code-source"), explained.source ?? "");
   setText(at("docs-place"), explained.docs.split("#")[0]);
   at("code-place").href = `/text?of=code#step-${explained.number}`;
