@@ -27,8 +27,9 @@ from td3.learner.making import bytes_of_networks, make_learner
 from td3.learner.native.engine import NativeLearner
 from td3.recording import Allowance, Recorder, chosen, histogram
 from td3.replay import bytes_per_transition
+from td3.session import Session
 from td3.storage import read_metrics, verify
-from td3.training import Session
+from td3.training import advance
 from td3.types import Layout, Picture, Transitions
 
 SMALL = {"hidden": (16, 16), "batch_size": 16, "threads": 1, "eval_episodes": 2, "film": False}
@@ -52,7 +53,7 @@ def lines(run):
 
 def played(settings, run):
     session = Session(settings, run)
-    for _ in session.advance(settings.steps):
+    for _ in advance(session, settings.steps):
         pass
     session.close()
     streams = [session.replay_rng, session.smoothing_rng, session.collector.rng]

@@ -11,9 +11,9 @@ from example_envs import Counting, with_actions
 import td3
 from bench.forging import forge
 from td3.config import Config
+from td3.session import Session
 from td3.storage import RunFolder, read_metrics
 from td3.storage.checkpoint import find
-from td3.training import Session
 from td3.views.cli import main
 
 SETTINGS = {
