@@ -456,7 +456,7 @@ def test_a_policy_that_normalises_can_be_sent_elsewhere(tmp_path):
     ],
 )  # fmt: skip
 def test_check_and_train_refuse_the_same(settings, refusal):
-    from td3.views.checking import check_environment
+    from td3.views.env_report import check_environment
 
     config = Config(**{"env": Dot, "steps": 20, **SMALL, **settings})
     for attempt in (lambda: check_environment(config), lambda: list(td3.train(config))):

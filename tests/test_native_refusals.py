@@ -49,7 +49,7 @@ def test_the_library_was_tested_with_the_functions_as_they_are():
         "A function whose work the C++ does was changed. Make the C++ do the same, see the tests of both engines pass, "
         "then run: python -m td3.learner.native --renew && pip install -e ."
     )
-    assert len(TESTED) == len(set(TESTED.values())) == 18 and why_edited(TESTED) == ""
+    assert len(TESTED) == len(set(TESTED.values())) == 20 and why_edited(TESTED) == ""
 
 
 @needs_native
@@ -502,7 +502,7 @@ def test_what_was_let_go_by_others_is_held_while_the_library_writes_to_it():
     learner = learner_of(NativeLearner)
     learner.learn(*rngs())
     weight = learner.critics.layers[2].weight
-    held = learner._told.held
+    held = learner._bindings.held
     state = learner.critics_optimizer.state[weight]
     for old in (weight, state["exp_avg"], state["exp_avg_sq"]):
         assert old.data_ptr() in [one.data_ptr() for one in held]

@@ -1,7 +1,6 @@
 """From a name or a callable to environments that can be played: in this process, in workers, or ready-made."""
 
 import contextlib
-import importlib
 import inspect
 import os
 import signal
@@ -18,6 +17,7 @@ from td3.environments.envs import Envs, SerialEnvs
 from td3.environments.faults import STOPPED, close_quietly, message_of, refusing, shown, told
 from td3.environments.mujoco_warnings import handle_mujoco_warnings
 from td3.environments.processes import ProcessEnvs
+from td3.environments.user_code import user_module
 from td3.environments.vector import GymVectorEnvs
 from td3.environments.wrappers import Wrappers
 from td3.errors import ConfigError, SpaceError, TD3Error
@@ -176,13 +176,7 @@ def maker(env: str | Callable[..., Any], env_args: Mapping[str, Any] = NONE) -> 
         raise ConfigError(nameless(env))
     module_name, _, attribute = env.rpartition(":")
     if module_name:
-        try:
-            module = importlib.import_module(module_name)
-        except (*STOPPED, TD3Error):
-            raise
-        except BaseException as problem:
-            why = message_of(problem) if isinstance(problem, ImportError) else told(problem)
-            raise ConfigError(f"env {env!r} cannot be imported: {why}.") from problem
+        module = user_module("env", env)
         with contextlib.suppress(AttributeError):
             if callable(found := reduce(getattr, attribute.split("."), module)):
                 return partial(found, **env_args)

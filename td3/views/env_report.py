@@ -7,7 +7,8 @@ import numpy as np
 
 from td3 import seeding
 from td3.collection import Collector
-from td3.config import SETTINGS, Config, env_name, task_settings
+from td3.config import SETTINGS, Config, env_name
+from td3.config.presets import task_settings
 from td3.environments import Wrappers, make_envs
 from td3.environments.spaces import Part, describe_bounds, oddities
 from td3.errors import ConfigError
