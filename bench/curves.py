@@ -2,8 +2,8 @@
 
     python -m bench.curves docs/pictures/halfcheetah.png docs/results/halfcheetah.json
 
-plots the evaluations in a file of results, one chart for each preset. With `--runs RUN …` the file is first written from
-these run folders; the runs of HalfCheetah were made with
+plots the evaluations in a file of results, one chart for each preset. With `--runs RUN …` the file is first written
+from these run folders; those of HalfCheetah were made with
 
     td3 train HalfCheetah-v5 --steps 100000 --engine native --threads 1 --preset PRESET --seed SEED
 
@@ -78,7 +78,7 @@ def plot(results: dict[str, Any], published: list[str], picture: Path) -> None:
                 plot_seeds(axes, *published_curves(file, steps[-1]), PUBLISHED, label)
         returns = [run["returns"] for run in results["runs"] if run["preset"] == preset]
         plot_seeds(axes, steps, returns, colour, f"td3, preset {preset}")
-        finish(figure, axes, f"{results['env']}, preset {preset}", steps[-1])
+        finish(figure, axes, f"{results['env']}, preset {preset}", steps[-1], "upper left")
     for axes in np.atleast_1d(charts)[1:]:
         axes.set_ylabel("")
     figure.tight_layout()
@@ -89,9 +89,7 @@ def plot_seeds(axes: Any, steps: Any, seeds: Any, colour: str, label: str) -> No
     """Plot each seed as a thin line and their mean as a thick one."""
     for returns in seeds:
         axes.plot(steps, returns, color=colour, linewidth=1, alpha=0.45 if len(seeds) < 6 else 0.25)
-    axes.plot(
-        steps, np.mean(seeds, axis=0), color=colour, linewidth=2.6, label=f"{label}: mean of {len(seeds)} seeds"
-    )
+    axes.plot(steps, np.mean(seeds, axis=0), color=colour, linewidth=2.6, label=f"{label}: mean of {len(seeds)} seeds")
 
 
 def published_curves(file: str, upto: int) -> tuple[Any, Any]:
@@ -106,13 +104,13 @@ def published_curves(file: str, upto: int) -> tuple[Any, Any]:
     return every * np.arange(many), seeds[:, :many]
 
 
-def finish(figure: Any, axes: Any, title: str, upto: int) -> None:
+def finish(figure: Any, axes: Any, title: str, upto: int, legend: str = "best") -> None:
     """Set what all charts of learning curves share."""
     axes.set(xlabel="environment steps", ylabel="return, mean of 10 episodes without noise", title=title)
     axes.set_xlim(0, upto)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}k")
     axes.grid(alpha=0.25)
-    axes.legend(frameon=False, fontsize=9)
+    axes.legend(frameon=False, fontsize=9, loc=legend)
     axes.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
 
