@@ -61,7 +61,11 @@ def contents(run):
     rows = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
     metrics = [{name: value for name, value in row.items() if not name.startswith("time/")} for row in rows]
     memory = {name: np.concatenate([segment[name] for segment in segments]).tobytes() for name in segments[0]}
-    return {f"{group}.{name}": a.tobytes() for group, named in arrays.items() for name, a in named.items()}, memory, metrics
+    return (
+        {f"{group}.{name}": a.tobytes() for group, named in arrays.items() for name, a in named.items()},
+        memory,
+        metrics,
+    )
 
 
 @pytest.mark.parametrize("name", PARTS)
@@ -76,7 +80,7 @@ def test_a_run_with_a_part_of_ones_own_is_recorded_resumed_to_the_same_bytes_and
     for one, other in zip(contents(whole), contents(stopped), strict=True):
         assert one == other
     updates = [json.loads(line) for line in (whole / "updates.jsonl").read_text().splitlines()]
-    assert len(updates) >= 2 and np.isfinite(updates[0]["loss"]["critic"])
+    assert len(updates) >= 2 and np.isfinite(updates[0]["critic_loss"])
     learner = {key: part for key, part in PARTS[name].items() if key == "learner"}
     agent = td3.load(whole, **learner)
     assert td3.evaluate(agent, episodes=1).lengths == (200,)
@@ -169,7 +173,11 @@ def test_the_own_critics_are_normalised_and_both_learn():
     assert torch.allclose(learner.critics(features, action)[0], learner.critics.first(features, action), atol=1e-6)
     before = numbers(learner.critics)
     learner.update(td3_batch(3, 2), torch.zeros(5, 2))
-    assert all((old[twin] != new[twin]).any() for old, new in zip(before, numbers(learner.critics)) for twin in (0, 1))
+    assert all(
+        (old[twin] != new[twin]).any()
+        for old, new in zip(before, numbers(learner.critics), strict=True)
+        for twin in (0, 1)
+    )
 
 
 def td3_batch(observations, actions, rows=5):

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -10,12 +10,14 @@ import torch
 
 from td3 import seeding
 from td3.config import Config
-from td3.environments.spaces import describe_layout
+from td3.environments.descriptions import describe_layout
 from td3.errors import ConfigError
 from td3.learner import Learner, choose_engine, switched
-from td3.learner.encoders import encoder_of
+from td3.learner.encoders import VectorEncoder, encoder_of
+from td3.learner.networks import own_stream
+from td3.learner.preprocessing import is_normalised, is_shifted
 from td3.machine import RESERVE, available, human
-from td3.replay import MakeSampler, UniformSampler
+from td3.replay import MakeSampler, UniformSampler, smallest_capacity
 from td3.types import Layout
 
 
@@ -33,9 +35,10 @@ def make_learner(
         check_networks(engine, config, layout, action_size)
         learner = kind(layout, action_size, config, seed, sampler)
     if config.compile:
-        encoders = [learner.critics.encoder, learner.critic_targets.encoder] if layout.pictures else []
+        encoders = (learner.critics.encoder, learner.critic_targets.encoder)
         for network in (*learner.networks().values(), *encoders):
-            network.compile()
+            if not isinstance(network, VectorEncoder):  # which does nothing
+                network.compile()
     return learner
 
 
@@ -57,17 +60,19 @@ def check_networks(engine: str, config: Config, layout: Layout, action_size: int
     needed = bytes_of_networks(engine, config, layout, action_size)
     room, whose = available()
     if config.device == "cpu" and room is not None and needed > room - RESERVE:
-        images = f" that read {describe_layout(layout)}" if layout.pictures else ""
+        images = f" that read {describe_layout(layout)}" if layout.frame else ""
         raise ConfigError(
             f"{'images, ' if images else ''}hidden and batch_size must be smaller here: layers of "
-            f"{','.join(map(str, config.hidden))} and batches of {config.batch_size:,} take {human(needed)} for six "
+            f"{layers_of(config)} and batches of {config.batch_size:,} take {human(needed)} for six "
             f"networks{images} and what they learn with, and {whose} has room for {human(room)}."
         )
 
 
 def bytes_of_networks(engine: str, config: Config, layout: Layout, action_size: int) -> int:
     """Counts six networks and all that grows with them, in float32."""
-    units = sum(config.hidden) + 2 * layout.stack * layout.frame  # pixels as numbers, and what the convolutions make
+    units = (
+        max(sum(config.actor_layers), sum(config.critic_layers)) + 2 * layout.stack * layout.frame
+    )  # pixels as numbers, and what the convolutions make
     copies = 4  # itself, its target, and two numbers that Adam remembers
     copies += 3 if engine == "native" else 1  # packed for the library's products; or the gradient
     copies += 3 if config.record_updates else 0  # while an update is recorded: how all but the squares were before
@@ -83,12 +88,21 @@ def bytes_of_policy(config: Config, layout: Layout, action_size: int) -> int:
 def parameters(config: Config, layout: Layout, action_size: int) -> int:
     """Counts the numbers of an actor, two critics and their encoder."""
 
-    def perceptron(inputs: int, outputs: int) -> int:
-        return sum((before + 1) * after for before, after in pairwise((inputs, *config.hidden, outputs)))
+    def perceptron(inputs: int, hidden: Sequence[int], outputs: int) -> int:
+        return sum((before + 1) * after for before, after in pairwise((inputs, *hidden, outputs)))
 
-    encoder = encoder_of(layout, config)  # costs nothing: nobody has written to it
-    learned = perceptron(encoder.size, action_size) + 2 * perceptron(encoder.size + action_size, 1)
-    return learned + sum(tensor.numel() for tensor in encoder.parameters())
+    with own_stream(0):  # for layers of your own; td3's draw nothing, and cost nothing until they are written
+        encoder = encoder_of(layout, config)
+    actor = perceptron(encoder.size, config.actor_layers, action_size)
+    critics = 2 * perceptron(encoder.size + action_size, config.critic_layers, 1)
+    return actor + critics + sum(tensor.numel() for tensor in encoder.parameters())
+
+
+def layers_of(config: Config) -> str:
+    """Names the hidden layers, of both kinds of networks where they differ."""
+    return " and ".join(
+        ",".join(map(str, sizes)) for sizes in dict.fromkeys((config.actor_layers, config.critic_layers))
+    )
 
 
 def engine_for(config: Config, layout: Layout, num_envs: int, resumed: bool = False) -> tuple[str, str]:
@@ -105,13 +119,12 @@ def engine_for(config: Config, layout: Layout, num_envs: int, resumed: bool = Fa
 
 def check_settings(config: Config, layout: Layout, num_envs: int) -> None:
     """Refuses what cannot be done with such observations."""
-    if config.random_shift and not layout.pictures:
+    if config.random_shift and not is_shifted(layout):
         raise ConfigError(f"random_shift must be 0 here: no image is observed; got {config.random_shift}.")
-    if config.normalize_observations and not layout.numbers:
+    if config.normalize_observations and not is_normalised(layout):
         raise ConfigError("normalize_observations must be left alone here: images alone are observed, and no numbers.")
-    # Frames are remembered once, so a transition can be sampled only while those before it are held, too.
-    least = 2 * num_envs * (layout.stack + 1)
-    if layout.pictures and config.buffer_size < least:
+    least = smallest_capacity(layout, num_envs)
+    if config.buffer_size < least:
         raise ConfigError(
             f"buffer_size must be at least {least:,} here: a frame is remembered once, so a transition needs those "
             f"before it; got {config.buffer_size:,}."
@@ -128,7 +141,7 @@ def fitting(config: Config) -> Iterator[None]:
             raise
         raise ConfigError(
             f"buffer_size, batch_size and hidden must fit in memory; {config.buffer_size:,} transitions with layers of "
-            f"{','.join(map(str, config.hidden))} and batches of {config.batch_size:,} do not."
+            f"{layers_of(config)} and batches of {config.batch_size:,} do not."
         ) from problem
 
 

@@ -38,13 +38,14 @@ class Learner:
         self.updates = 0
         self.normalizer = Normalizer(layout) if config.normalize_observations else None
         generator = torch.Generator().manual_seed(seed)
-        encoder = encoder_of(layout, config)  # vectors pass as they are; images go through convolutions
 
         # 1 · The replay memory: a ring of (s, a, r, s', terminated), and who samples from it.
         self.memory = make_memory(config.buffer_size, layout, action_size, config.n_step, config.gamma)
         self.sampler = sampler(self.memory)
 
         with own_stream(seed):
+            encoder = encoder_of(layout, config)  # vectors pass as they are; images go through convolutions
+
             # 2 · The actor and its target: one architecture, two instances, equal at first.
             self.actor = self.make_actor(encoder.size, generator).to(config.device)
             self.actor_target = target_of(self.actor)
@@ -57,11 +58,11 @@ class Learner:
 
     def make_actor(self, features: int, generator: torch.Generator) -> Actor:
         """Makes the network that maps (B, features) to actions in [−1, 1], (B, action_size)."""
-        return initialise(Actor(features, self.action_size, self.config.hidden), generator)
+        return initialise(Actor(features, self.action_size, self.config.actor_layers), generator)
 
     def make_critics(self, encoder: Encoder, generator: torch.Generator) -> Critics:
         """Makes the network that maps features and actions to two values, (B,) each; `first` gives the first alone."""
-        return initialise(Critics(encoder, self.action_size, self.config.hidden), generator)
+        return initialise(Critics(encoder, self.action_size, self.config.critic_layers), generator)
 
     def networks(self) -> dict[str, nn.Module]:
         """All networks by name: what is saved, loaded, moved to a device and compiled."""
