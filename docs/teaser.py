@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from browser import chromium, opened, serving  # noqa: E402 - the tests' browser
 
-SIZE = {"width": 880, "height": 624}  # as wide as a README is shown
+SIZE = {"width": 880, "height": 644}  # as wide as a README is shown
 FRAMES, FRAME = 7, 50  # frames of a wave, and milliseconds that each is shown
 WAVE = 1_300  # milliseconds that a wave takes on the web page: WAVE in animation.js
 HOLD, LAST_HOLD = 400, 1_200  # milliseconds that a finished step is shown, and the last one
@@ -27,7 +27,7 @@ ONLY_THE_STEP = """
   .steps-page main { padding: 8px !important; }
   .stage { gap: 8px !important; }
   .diagram-card { padding-block: 6px 10px !important; }
-  .panel { height: 96px; padding: 10px 16px !important; grid-template-columns: minmax(0, 1fr) max-content !important; }
+  .panel { height: 116px; padding: 10px 16px !important; grid-template-columns: minmax(0, 1fr) max-content !important; }
   .panel header { margin-bottom: 2px !important; }
   .step-number { height: 2rem !important; min-width: 2rem !important; }
   .formula { align-self: start; max-width: 370px; }
