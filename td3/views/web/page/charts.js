@@ -1,6 +1,6 @@
 // Curves: the names of metrics, how points are stored, smoothed and averaged, and how Plotly plots them.
 
-import { calmly, colour, get, setAttribute, theme } from "./shared.js";
+import { throttled, colour, get, setAttribute, theme } from "./shared.js";
 
 /** Every curve a page can show: its words, and what its axis says. */
 export const METRICS = {
@@ -437,7 +437,7 @@ export async function draw(place, traces, options) {
 
 /** A chart grows and shrinks with its card, which may change without the window doing so. */
 function followSize(place) {
-  const fit = calmly(() => !place.hidden && window.Plotly.Plots.resize(place), 100);
+  const fit = throttled(() => !place.hidden && window.Plotly.Plots.resize(place), 100);
   new ResizeObserver(fit).observe(place);
 }
 

@@ -4,7 +4,7 @@ import {
   Curve, draw, faint, fetchSeries, interpolate, line, lineColour, onZoom, smooth, spreadBand, zoomed,
 } from "./charts.js";
 import {
-  address, ago, calmly, colour, count, duration, element, get, listen, moment, number, onTheme, parameter, percent,
+  address, ago, throttled, colour, count, duration, element, get, listen, moment, number, onTheme, parameter, percent,
   ready, setAttribute, setText, showTop, speed,
 } from "./shared.js";
 
@@ -148,7 +148,7 @@ async function drawChart(chart) {
 
 const dirty = new Set();
 
-const drawDirty = calmly(async () => {
+const drawDirty = throttled(async () => {
   const wanted = CHARTS.filter((chart) => dirty.has(chart.name));
   dirty.clear();
   for (const chart of wanted) await drawChart(chart);
@@ -433,7 +433,7 @@ async function loadUpdates() {
   showMemory();
 }
 
-const refreshUpdates = calmly(async () => {
+const refreshUpdates = throttled(async () => {
   await loadUpdates();
   await drawActions();
   changed(FROM_UPDATES);

@@ -4,7 +4,7 @@ import {
   Curve, METRICS, average, band, draw, faintLine, fetchSeries, line, lineColour, lineDash, metricOf, onZoom, smooth,
 } from "./charts.js";
 import {
-  ago, address, calmly, count, element, get, listen, moment, number, onTheme, ready, setAttribute, setText, showTop,
+  ago, address, throttled, count, element, get, listen, moment, number, onTheme, ready, setAttribute, setText, showTop,
   speed,
 } from "./shared.js";
 
@@ -54,7 +54,7 @@ function viewAddress(toShare = false) {
   }).replaceAll("%2C", ",").replaceAll("%2F", "/");
 }
 
-const writeView = calmly(() => history.replaceState(null, "", viewAddress()), 200);
+const writeView = throttled(() => history.replaceState(null, "", viewAddress()), 200);
 
 // ── Data ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -316,7 +316,7 @@ function zoom(wanted) {
   return showCurves();
 }
 
-const refresh = calmly(showCurves, 1000);
+const refresh = throttled(showCurves, 1000);
 
 /** The picked runs that have points, by what shares a colour. */
 function bundles() {
@@ -428,7 +428,7 @@ function showSmoothing() {
   setText(find("smoothing-value"), view.smoothing ? view.smoothing.toFixed(2) : "off");
 }
 
-const drawSoon = calmly(drawCurves, 60);
+const drawSoon = throttled(drawCurves, 60);
 
 function connectTools() {
   find("metric").addEventListener("change", (event) => {

@@ -140,7 +140,7 @@ function showConnection(state) {
  * @param {() => any} task
  * @param {number} milliseconds
  */
-export function calmly(task, milliseconds) {
+export function throttled(task, milliseconds) {
   let requested = false;
   let busy = false;
   async function serve() {

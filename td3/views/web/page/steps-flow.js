@@ -174,8 +174,8 @@ const FLOWS = [
   },
 ];
 
-/** Steps 13 to 15 rest in an update that is not delayed. */
-export function rests(step, record) {
+/** Steps 13 to 15 are skipped in an update that is not delayed. */
+export function isSkipped(step, record) {
   return step >= 13 && !record.delayed;
 }
 
@@ -197,7 +197,7 @@ export function flowOf(step, record, row) {
       dropped: gone,
     };
   };
-  return { parts, waves: rests(step, record) ? [] : waves.map((wave) => wave.map(fill)) };
+  return { parts, waves: isSkipped(step, record) ? [] : waves.map((wave) => wave.map(fill)) };
 }
 
 function dropped(step, link, rows, row) {

@@ -2,7 +2,7 @@
 
 import { shape } from "./diagram.js";
 import { count, element, fixed, number, percent } from "./shared.js";
-import { discountOf, isNStep, rests } from "./steps-flow.js";
+import { discountOf, isNStep, isSkipped } from "./steps-flow.js";
 import { framesFigure, sightOf, thumbnail } from "./steps-images.js";
 
 const COLUMNS = 6; // as many dimensions as fit beside each other
@@ -13,7 +13,7 @@ const COLUMNS = 6; // as many dimensions as fit beside each other
  */
 export function dataOf(step, record, row) {
   const shown = SHOWN[step - 1](record, row);
-  return rests(step, record) ? [restingNotice(record), ...shown] : [...shown, ...encoderNotes(step, record)];
+  return isSkipped(step, record) ? [restingNotice(record), ...shown] : [...shown, ...encoderNotes(step, record)];
 }
 
 const SHOWN = [
@@ -497,8 +497,8 @@ function restingNotice({ update, settings: { policy_delay: delay } }) {
   return element(
     "div",
     { class: "notice resting", id: "resting" },
-    element("p", {}, element("b", {}, `Not this time: update ${count(update)} is not a multiple of ${delay}.`)),
-    element("p", {}, `The actor and all targets stay as they are and wait for update ${count(next)}.`),
+    element("p", {}, element("b", {}, `Skipped: update ${count(update)} is not a multiple of policy_delay ${delay}.`)),
+    element("p", {}, `The actor and all targets stay as they are until update ${count(next)}.`),
     element("button", { type: "button", id: "show-delayed" }, "Show a delayed update"),
   );
 }

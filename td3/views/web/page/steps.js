@@ -2,8 +2,8 @@
 
 import { Animation } from "./animation.js";
 import { Diagram } from "./diagram.js";
-import { address, calmly, count, drawing, element, get, listen, parameter, ready, setText, showTop } from "./shared.js";
-import { flowOf, PHASES, phaseOf, rests, numbersOf, explanationOf } from "./steps-flow.js";
+import { address, throttled, count, drawing, element, get, listen, parameter, ready, setText, showTop } from "./shared.js";
+import { flowOf, PHASES, phaseOf, isSkipped, numbersOf, explanationOf } from "./steps-flow.js";
 import { imagesOf } from "./steps-images.js";
 import { TALL, WIDE } from "./steps-layout.js";
 import { dataOf } from "./steps-panel.js";
@@ -47,7 +47,7 @@ function start() {
   showTop("steps", id);
   prepareControls();
   if (!id) return showProblem(new Error("No run is named in the address."));
-  return listen(id, { load, runs: onRuns, updates: calmly(onUpdates, 1500) });
+  return listen(id, { load, runs: onRuns, updates: throttled(onUpdates, 1500) });
 }
 
 /** At the start and after every reconnect. The page may have been opened before its run has begun. */
@@ -183,7 +183,7 @@ function showPanel(explained) {
   at("docs-place").href = `/text?of=docs#step-${explained.number}`;
   at("docs-place").title = explained.docs;
   setText(at("docs-step"), `under ${explained.number} · ${state.steps[explained.number - 1].title}`);
-  at("panel").classList.toggle("resting", rests(explained.number, state.record));
+  at("panel").classList.toggle("resting", isSkipped(explained.number, state.record));
   const focused = document.activeElement?.dataset?.focus;
   at("step-data").replaceChildren(...dataOf(explained.number, state.record, state.row));
   if (focused !== undefined) at("step-data").querySelector(`[data-focus="${focused}"]`)?.focus();
@@ -201,7 +201,7 @@ function showTimeline() {
     if (number === state.step) button.setAttribute("aria-current", "step");
     else button.removeAttribute("aria-current");
     button.classList.toggle("past", number < state.step);
-    button.classList.toggle("resting", rests(number, state.record));
+    button.classList.toggle("resting", isSkipped(number, state.record));
   }
   at("previous").disabled = state.step === 1;
   at("next").disabled = state.step === LAST;
@@ -215,7 +215,7 @@ function showRow() {
 
 function showUpdateWords() {
   const { update, step, delayed, engine } = state.record;
-  const kind = delayed ? "delayed: all fifteen steps" : "not delayed: 13 to 15 rest";
+  const kind = delayed ? "delayed: all fifteen steps" : "not delayed: steps 13 to 15 are skipped";
   const newer = state.newer ? " · a newer one follows after step 15" : "";
   setText(at("update-words"), `Update ${count(update)} at step ${count(step)} · ${kind}${newer}`);
   at("update-words").title = `Engine: ${engine}`;
