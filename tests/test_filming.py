@@ -15,9 +15,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from painted import Painted
-from test_processes import alive
-from test_recording import Clock, played
-from test_training import bytes_of
+from sessions import Clock, alive, bytes_of, played
 
 import td3
 from td3 import filming, training

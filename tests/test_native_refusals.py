@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 import torch
 from engines import needs_native
-from test_mutations import MUTANTS, replace_everywhere
-from test_native import filled, largest_difference, parameters, some_actor, some_batch
+from learners import filled, largest_difference, parameters, some_actor, some_batch
+from mutants import MUTANTS, replace_everywhere
 from torch import nn
 
 import td3
@@ -220,7 +220,7 @@ def test_networks_with_other_layers_learn_with_torch_and_that_is_told(monkeypatc
         with pytest.raises(td3.ConfigError, match="LayerNorm"):
             make()
     actor, seen = some_actor(), np.ones((2, 5), np.float32)
-    assert (policy_of(actor, VectorEncoder(5), Config())(seen) == act(VectorEncoder(5), actor, seen)).all()
+    assert (policy_of(actor, VectorEncoder(5), Config())(seen) == networks.act(VectorEncoder(5), actor, seen)).all()
 
 
 def put(path, value):

@@ -10,9 +10,10 @@ from pathlib import Path
 import cloudpickle
 import numpy as np
 import pytest
-import test_vector_environments as together
-from example_envs import Unruly
+from example_envs import Counting, Unruly
 from gymnasium.vector import AsyncVectorEnv
+from many_envs import N, check_adjacency, check_same_transitions, play, process_ways
+from sessions import alive
 
 from td3.environments import make_envs
 from td3.errors import ConfigError, EnvironmentFailure
@@ -22,17 +23,17 @@ from td3.types import Layout, Transitions
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that a worker need not import this file, and PyTorch
 
 
-@pytest.mark.parametrize("way", list(together.process_ways()))
+@pytest.mark.parametrize("way", list(process_ways()))
 def test_every_row_is_one_step_of_one_episode_in_a_vectors_own_processes_too(way):
-    rows = together.play(*together.process_ways()[way])
-    together.check_adjacency(rows)
-    together.check_same_transitions(rows)
+    rows = play(*process_ways()[way])
+    check_adjacency(rows)
+    check_same_transitions(rows)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 4])
 def test_workers_give_the_same_bytes_as_no_workers(workers):
-    alone = together.play(together.Counting, together.N, 0)
-    assert together.play(together.Counting, together.N, workers).tobytes() == alone.tobytes()
+    alone = play(Counting, N, 0)
+    assert play(Counting, N, workers).tobytes() == alone.tobytes()
 
 
 SENTENCES = {
@@ -155,14 +156,6 @@ def start_parent(make, then):
     code = PARENT.format(tests=str(Path(__file__).parent), make=make, then=then)
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     return parent, [int(pid) for pid in parent.stdout.readline().split()]
-
-
-def alive(pid):
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

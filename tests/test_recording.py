@@ -11,13 +11,13 @@ from functools import partial
 import gymnasium
 import numpy as np
 import pytest
-import test_native
 import tiny
 import torch
 from engines import BOTH, WHY_NOT
 from example_envs import Counting, Probe
 from gymnasium import spaces
-from test_training import bytes_of
+from learners import filled
+from sessions import Clock, played
 
 import td3
 from td3 import recording, training
@@ -28,7 +28,6 @@ from td3.learner.native.engine import NativeLearner
 from td3.recording import Allowance, Recorder, chosen, histogram
 from td3.replay import bytes_per_transition
 from td3.storage import read_metrics, verify
-from td3.training import Session
 from td3.types import Layout, Picture, Transitions
 
 SMALL = {"hidden": (16, 16), "batch_size": 16, "threads": 1, "eval_episodes": 2, "film": False}
@@ -48,19 +47,6 @@ def _always(monkeypatch):
 
 def lines(run):
     return [json.loads(line) for line in (run / "updates.jsonl").read_bytes().splitlines()]
-
-
-def played(settings, run):
-    session = Session(settings, run)
-    for _ in session.advance(settings.steps):
-        pass
-    session.close()
-    streams = [session.replay_rng, session.smoothing_rng, session.collector.rng]
-    metrics = [
-        {name: value for name, value in row.items() if not name.startswith("time/")}
-        for row in read_metrics(run / "metrics.jsonl")
-    ]
-    return bytes_of(session), [str(one.bit_generator.state) for one in streams], metrics
 
 
 @pytest.mark.usefixtures("_always")
@@ -202,7 +188,7 @@ def test_an_update_of_the_critics_alone_says_that_nothing_else_moved(engine, tmp
 
 def test_long_vectors_are_cut_many_actions_are_counted_and_an_end_is_among_the_rows_shown(tmp_path):
     settings = Config(env="none", hidden=(8,), batch_size=300, buffer_size=500, policy_delay=1)
-    learner = test_native.filled(QUICKEST(Layout(40), 35, settings, 0), 500)
+    learner = filled(QUICKEST(Layout(40), 35, settings, 0), 500)
     learner.memory.columns["terminated"][:] = False
     learner.memory.columns["terminated"][::50] = True
     with torch.no_grad():
@@ -239,7 +225,7 @@ def test_bars_are_a_tenth_wide_and_what_is_no_number_is_in_none():
 
 def test_ages_count_back_from_the_newest_row_also_after_the_ring_has_wrapped(tmp_path):
     settings = Config(env="none", hidden=(8,), batch_size=40, buffer_size=10)
-    learner = test_native.filled(Learner(Layout(3), 2, settings, 0), 13)  # indices 0, 1, 2 hold rows 10, 11, 12
+    learner = filled(Learner(Layout(3), 2, settings, 0), 13)  # indices 0, 1, 2 hold rows 10, 11, 12
     recorder = Recorder(tmp_path / "updates.jsonl", settings, 0)
     rows, *_ = learner.sample(np.random.default_rng(0), np.random.default_rng(1))
     recorder.learn(learner, 1, np.random.default_rng(0), np.random.default_rng(1), "torch")
@@ -248,19 +234,10 @@ def test_ages_count_back_from_the_newest_row_also_after_the_ring_has_wrapped(tmp
     assert lines(tmp_path)[0]["memory"] == {"rows": 10, "capacity": 10, "mean_age": ages.mean(), "oldest_age": 9}
 
 
-class Clock:
-    """Goes on only when told to; an update takes as long as it is said to."""
-
-    now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
 def recorded_steps(tmp_path, cost, result, last, **settings):
     """At which steps the updates were recorded, if each step takes `step` and each recorded update `cost`."""
     clock = Clock()
-    learner = test_native.filled(QUICKEST(Layout(3), 2, Config(env="none", hidden=(4,), batch_size=4, **settings), 0))
+    learner = filled(QUICKEST(Layout(3), 2, Config(env="none", hidden=(4,), batch_size=4, **settings), 0))
     recorder = Recorder(tmp_path / "updates.jsonl", learner.config, 0, clock)
     update, found, spent = learner.update, [], 0.0
 
@@ -432,7 +409,7 @@ def test_threads_are_as_many_as_before_after_a_recorded_update(tmp_path):
     torch.set_num_threads(2)
     settings = Config(env="none", hidden=(8,), batch_size=4, buffer_size=300)
     recorder = Recorder(tmp_path / "updates.jsonl", settings, 0)
-    learner = test_native.filled(Learner(Layout(3), 2, settings, 0))
+    learner = filled(Learner(Layout(3), 2, settings, 0))
     seen = []
     update = learner.update
     learner.update = lambda *given: (seen.append(torch.get_num_threads()), update(*given))[1]
