@@ -10,7 +10,7 @@ import numpy as np
 
 import td3
 from td3.machine import human
-from td3.training import Session
+from td3.session import Session
 from td3.types import Transitions
 
 

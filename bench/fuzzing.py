@@ -119,8 +119,8 @@ def target_of(name: str, bases: Path, place: Path) -> Callable[[Edits], Any]:
     from td3.agent import load
     from td3.environments import ActionMap, ObservationMap
     from td3.environments.spaces import space_from_data
+    from td3.session import Session
     from td3.storage import read_metrics, verify
-    from td3.training import Session
     from td3.views.web.live import columns
     from td3.views.web.run_index import RunIndex
     from td3.views.web.runs import Watched

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
         Started,
         Stepped,
     )
-    from td3.training import resume, train
+    from td3.learner.td3 import Learner
+    from td3.training import Training, resume, train
     from td3.types import Evaluation
 
 _HOMES = {
@@ -47,11 +48,12 @@ _HOMES = {
         "TD3Error",
         "TrainingDiverged",
     ),
-    "td3.training": ("resume", "train"),
-    "td3.types": (
+    "td3.training": ("Training", "resume", "train"),
+    "td3.learner.td3": ("Learner",),
+    "td3.types": ("Evaluation",),
+    "td3.events": (
         "EpisodeEnded",
         "Evaluated",
-        "Evaluation",
         "Event",
         "Finished",
         "Measured",
@@ -76,6 +78,7 @@ __all__ = [
     "Evaluation",
     "Event",
     "Finished",
+    "Learner",
     "Measured",
     "Noted",
     "Resumed",
@@ -86,6 +89,7 @@ __all__ = [
     "Started",
     "Stepped",
     "TD3Error",
+    "Training",
     "TrainingDiverged",
     "__version__",
     "evaluate",

@@ -17,15 +17,15 @@ from td3.environments.spaces import describe_layout, space_from_data
 from td3.errors import ConfigError, RunError
 from td3.evaluation import play_episodes
 from td3.learner import policy_of
-from td3.learner.encoders import Encoder, encoder_of
-from td3.learner.networks import Actor, Critics
-from td3.learner.preprocessing import Normalizer
-from td3.learner.state import bytes_of, load_policy
+from td3.learner.making import bytes_of_policy
+from td3.learner.state import bytes_of, load_networks, network_tensors
 from td3.machine import available, check_room, human
+from td3.parts import Parts, check_parts
 from td3.resuming import config_of, why_not_trusted
+from td3.session import Session
 from td3.storage import Checkpoint, RunFolder
 from td3.synonyms import instead_of
-from td3.training import Session
+from td3.training import advance
 from td3.types import Evaluation, Float32s, Rows
 from td3.wording import brief, counted
 
@@ -61,43 +61,43 @@ class Agent:
         return make_single(self.config.env, Wrappers.of(self.config), self.config.env_args)
 
 
-def load(run: str | Path, checkpoint: str | int = "last", env: Any = None, trust: bool = False) -> Agent:
-    """The agent of a run, from its last, its best or a numbered checkpoint.
+def load(
+    run: str | Path, checkpoint: str | int = "last", env: Any = None, trust: bool = False, learner: Any = None
+) -> Agent:
+    """Opens the agent of a run, from its last, its best or a numbered checkpoint.
 
     Only data is read: no code that the run names is imported. An environment that lives in Python code
-    (`module:Id-v0`, a callable) is needed only to evaluate: pass it as `env`, or say `trust=True`.
+    (`module:Id-v0`, a callable) is needed only to evaluate: pass it as `env`, or say `trust=True`. A run that was
+    trained with a `learner` of your own needs it.
     """
-    read = partial(_policy_in, env=env)
-    chosen, (config, observation, action, parts), wrong = RunFolder.open(run).newest(read, brief(checkpoint, str))
-    actor, encoder, normalizer = parts
-    policy = policy_of(actor.requires_grad_(False), encoder.requires_grad_(False), config, normalizer)
-    agent = Agent(policy, observation, action, config, chosen.step)
-    agent.trusted = trust or env is not None or not why_not_trusted(config)
-    agent.notes = tuple(f"Passed over: {one}" for one in wrong)
+    read = partial(_agent_in, env=env, parts=Parts.of(learner=learner))
+    _, agent, wrong = RunFolder.open(run).newest(read, brief(checkpoint, str))
+    agent.trusted = trust or env is not None or not why_not_trusted(agent.config)
+    agent.notes = (*(f"Passed over: {problem}" for problem in wrong), *agent.notes)
     return agent
 
 
-def _policy_in(
-    chosen: Checkpoint, env: Any
-) -> tuple[Config, ObservationMap, ActionMap, tuple[Actor, Encoder, Normalizer | None]]:
-    """What a checkpoint holds of its agent. What its config does not explain is not read."""
+def _agent_in(chosen: Checkpoint, env: Any, parts: Parts) -> Agent:
+    """Reads what a checkpoint holds of its agent, and nothing that its config does not explain."""
     state = chosen.state()
     config = config_of(state, env, trust=True)  # nothing is imported here
+    named = state.get("parts", {})
+    notes = check_parts({"learner": named["learner"]} if "learner" in named else {}, parts)
     try:
         spaces = state["spaces"]
         observation = ObservationMap(space_from_data(spaces["observation"]), config.frame_stack)
         action = ActionMap(space_from_data(spaces["action"]))
-        encoder = encoder_of(observation.layout, config)
-        actor = Actor(encoder.size, action.size, config.hidden)
-        critics = Critics(encoder, action.size, config.hidden)
-        normalizer = Normalizer(observation.layout) if config.normalize_observations else None
+        check_fits(bytes_of_policy(config, observation.layout, action.size))
+        small = replace(config, buffer_size=1, device="cpu", compile=False)  # it acts, and learns nothing
+        learner = parts.learner(observation.layout, action.size, small, seed=0)
     except (LookupError, TypeError, ValueError, AssertionError, ArithmeticError, MemoryError, RuntimeError) as problem:
         raise RunError(f"{chosen.path} describes no agent: {type(problem).__name__}: {problem}.") from problem
-    statistics = normalizer.tensors() if normalizer else {}
-    size = 2 * sum(bytes_of(network.state_dict()) for network in (actor, critics)) + bytes_of(statistics)
-    check_fits(size)
-    load_policy(actor, encoder, normalizer, chosen.tensors("networks", size))
-    return config, observation, action, (actor, encoder, normalizer)
+    load_networks(learner, chosen.tensors("networks", bytes_of(network_tensors(learner))))
+    for network in learner.networks().values():
+        network.requires_grad_(False)
+    agent = Agent(policy_of(learner), observation, action, config, chosen.step)
+    agent.notes = tuple(notes)
+    return agent
 
 
 def check_fits(size: int) -> None:
@@ -131,7 +131,8 @@ def evaluate(agent: "Agent | TD3", episodes: int = 10, seed: int = 0) -> Evaluat
 class TD3:
     """The short way: `TD3("Pendulum-v1", seed=0).learn(20_000).save("pendulum")`.
 
-    Every setting of `Config` is a keyword; evaluation while learning is off unless `eval_every` is given.
+    Every setting of `Config` is a keyword, and so is every part of your own (`learner`, `sampler`, `noise`); evaluation
+    while learning is off unless `eval_every` is given.
     """
 
     def __init__(self, env: Any = SETTINGS["env"].default, *others: Any, **settings: Any) -> None:
@@ -140,6 +141,8 @@ class TD3:
                 "TD3 takes the environment alone without a name, as in TD3('Pendulum-v1', seed=0), and has one kind of "
                 f"policy; got {', '.join(map(brief, (env, *others)))}."
             )
+        own = {name: settings.pop(name) for name in Parts._fields if name in settings}
+        self.parts = Parts.of(**own)
         self.config = Config(env=env, **{"eval_every": 0, **settings})
         self._session: Session | None = None
         self._loaded: Agent | None = None  # until it learns on, from this folder
@@ -154,7 +157,7 @@ class TD3:
         steps = int(checked("steps", steps))
         session = self._open(steps)
         check_room(session.bytes_each, min(self.config.buffer_size, session.step + steps))
-        for _ in session.advance(session.step + steps):
+        for _ in advance(session, session.step + steps):
             pass
         return self
 
@@ -173,7 +176,7 @@ class TD3:
         """Keeps everything in a new folder, for `TD3.load`, `td3.load`, `td3 evaluate` and `td3 resume`."""
         session = self._open(1)
         session.config = replace(session.config, steps=max(1, session.step))
-        session.keep_in(RunFolder.create(path, session.config))
+        session.keep_in(RunFolder.create(path, session.config, session.parts.names()))
         try:
             session.save()
         finally:
@@ -181,9 +184,10 @@ class TD3:
         return self
 
     @classmethod
-    def load(cls, path: str | Path, env: Any = None, trust: bool = False) -> Self:
-        agent = load(path, env=env, trust=trust)
-        loaded = cls(**{**agent.config.to_data(), "env": agent.config.env})
+    def load(cls, path: str | Path, env: Any = None, trust: bool = False, **parts: Any) -> Self:
+        """Opens what `save` wrote, or any run; parts of your own that it was trained with are passed again."""
+        agent = load(path, env=env, trust=trust, learner=parts.get("learner"))
+        loaded = cls(**{**agent.config.to_data(), "env": agent.config.env}, **parts)
         loaded._loaded, loaded._folder = agent, Path(path)
         return loaded
 
@@ -192,20 +196,20 @@ class TD3:
         if self._loaded is not None:
             return self._loaded
         session = self._open(1)
-        envs = session.envs
+        collector = session.collector
 
         def policy(rows: Rows) -> Float32s:
             return session.learner.act(rows)  # whichever learner the session has then
 
-        return Agent(policy, envs.observation, envs.action, self.config, session.step)
+        return Agent(policy, collector.observation_map, collector.action_map, self.config, session.step)
 
     def _open(self, steps: int) -> Session:
         if self._session is None:
             if self._loaded is not None and self._folder is not None:
                 env = self.config.env if self._loaded.trusted else None
-                self._session = Session.of(self._folder, env)
+                self._session = Session.of(self._folder, env, self.parts)
             else:
-                self._session = Session(replace(self.config, steps=steps))
+                self._session = Session(replace(self.config, steps=steps), parts=self.parts)
             weakref.finalize(self, self._session.close)
             self._loaded = None
         return self._session

@@ -209,7 +209,8 @@ class Collector:
         if self.steps < self.warmup_steps:
             return self.rng.uniform(-1, 1, (self.num_envs, self.action_map.size)).astype(np.float32)
         noise = self.noise.sample(self.rng, self.exploration_noise, self._lengths == 0)
-        return np.minimum(np.maximum(policy(self.observation) + noise, -1), 1)
+        action: Float32s = np.minimum(np.maximum(policy(self.observation) + noise, -1), 1)
+        return action
 
     def _ended(self, result: StepResult) -> list[tuple[int, float, int]]:
         """Adds the step to each episode's return and length; tells those that ended."""

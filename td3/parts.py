@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from td3.collection import Collector, MakeCollector
-from td3.config import name_of
+from td3.config import env_name
 from td3.errors import ConfigError
 from td3.exploration import GaussianNoise, MakeNoise
 from td3.learner import Learner
 from td3.replay import MakeSampler, UniformSampler
+from td3.wording import did_you_mean
 
 
 class Parts(NamedTuple):
@@ -22,6 +23,10 @@ class Parts(NamedTuple):
     @classmethod
     def of(cls, **given: Any) -> "Parts":
         """Takes what is given and the usual parts for the rest; None is not given."""
+        for name in given:
+            if name not in cls._fields:
+                known = ", ".join(cls._fields)
+                raise ConfigError(f"{name} is no part of a run; these are: {known}.{did_you_mean(name, cls._fields)}")
         parts = cls(**{name: part for name, part in given.items() if part is not None})
         if not (isinstance(parts.learner, type) and issubclass(parts.learner, Learner)):
             raise ConfigError(f"learner must be a subclass of td3.Learner; got {parts.learner!r}.")
@@ -32,8 +37,11 @@ class Parts(NamedTuple):
 
     def names(self) -> dict[str, str]:
         """Names those that are the user's own, as 'module:Name'; a run keeps them, to ask for them again."""
-        usual = Parts()._asdict()
-        return {name: name_of(part) for name, part in self._asdict().items() if part != usual[name]}
+        usual = USUAL._asdict()
+        return {name: env_name(part) for name, part in self._asdict().items() if part != usual[name]}
+
+
+USUAL = Parts()
 
 
 def check_parts(needed: Any, parts: Parts) -> list[str]:

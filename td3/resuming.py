@@ -1,7 +1,7 @@
-"""What a stopped run has to go on from: its newest whole checkpoint, and what it still owed."""
+"""Opens a stopped run: its newest whole checkpoint, its config, and what a stranger's run may not ask for."""
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from td3.config import Config, checked, env_name, has_no_name, nameless, unfolded
 from td3.errors import ConfigError, RunError
@@ -10,22 +10,6 @@ from td3.storage import Checkpoint, RunFolder
 from td3.storage.record import last_step
 
 MOST_WORKERS, MOST_ENVS = 32, 1_024  # that a run starts without being trusted; more workers where there are more cores
-
-
-class Pending(NamedTuple):
-    """A step that is remembered but not finished: its updates, its rows of metrics, or its evaluation are owed."""
-
-    before: int  # the step before it
-    ended: list[tuple[int, float, int]]  # as `episodes` in `Collected`
-    reported: bool = False  # whether its rows of metrics are written: what is left is the evaluation
-
-    @classmethod
-    def of(cls, data: Any) -> "Pending | None":
-        """From plain data, as a checkpoint has it."""
-        if data is None:
-            return None
-        before, ended, reported = data
-        return cls(int(before), [(int(env), float(total), int(length)) for env, total, length in ended], bool(reported))
 
 
 def newest_whole(folder: RunFolder, without_memory: bool) -> tuple[Checkpoint, list[str]]:

@@ -1,6 +1,11 @@
-"""When a run updates, logs, evaluates and saves."""
+"""When a run updates, logs, evaluates and saves, and which settings may change on the way."""
+
+from collections.abc import Mapping
+from typing import Any
 
 from td3.config import Config
+from td3.errors import ConfigError
+from td3.wording import brief
 
 
 def crossed(every: int, before: int, now: int) -> bool:
@@ -19,3 +24,26 @@ def reports_due(config: Config, before: int, step: int, goal: int) -> bool:
     """Whether there is anything to report but ended episodes."""
     every = (config.log_every, config.eval_every, config.checkpoint_every)
     return step >= goal or any(crossed(steps, before, step) for steps in every)
+
+
+# Settings that may change between two steps of a run.
+CHANGEABLE = (
+    "actor_lr",
+    "critic_lr",
+    "gamma",
+    "tau",
+    "policy_delay",
+    "target_noise",
+    "noise_clip",
+    "exploration_noise",
+    "batch_size",
+)
+
+
+def check_changeable(settings: Mapping[str, Any]) -> None:
+    """Refuses a change of what a run cannot change on the way."""
+    for name, value in settings.items():
+        if name not in CHANGEABLE:
+            raise ConfigError(
+                f"{name} cannot be changed to {brief(value)} during a run; these can: {', '.join(CHANGEABLE)}."
+            )

@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium import spaces
 
 from td3.config import Config
-from td3.training import Session
+from td3.session import Session
 
 Box = spaces.Box
 SMALL = {

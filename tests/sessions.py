@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from td3.learner.state import network_tensors, optimizer_tensors
+from td3.session import Session
 from td3.storage import read_metrics
-from td3.training import Session
+from td3.training import advance
 
 
 def bytes_of(session):
@@ -17,7 +18,7 @@ def bytes_of(session):
 
 def played(settings, run):
     session = Session(settings, run)
-    for _ in session.advance(settings.steps):
+    for _ in advance(session, settings.steps):
         pass
     session.close()
     streams = [session.replay_rng, session.smoothing_rng, session.collector.rng]

@@ -15,7 +15,8 @@ import torch
 from td3 import TD3, synonyms
 from td3.config import OF_PRESETS, PRESETS, SETTINGS, TASKS, Config, in_words, parse, range_words
 from td3.errors import ConfigError
-from td3.training import Session
+from td3.session import Session
+from td3.training import advance
 from td3.views import cli
 from td3.wording import letters
 
@@ -183,7 +184,7 @@ def test_the_largest_counts_that_are_taken_do_not_overflow_later():
         **{**large, "env": "Pendulum-v1", "hidden": (4,), "buffer_size": 8, "update_after": 8, "film": False}
     )
     session = Session(config)
-    for event in session.advance(12):
+    for event in advance(session, 12):
         assert event.step <= 12
     session.close()
     with pytest.raises(ConfigError, match="buffer_size"):

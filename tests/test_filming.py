@@ -23,8 +23,9 @@ from td3.config import Config
 from td3.environments import Wrappers, maker_to_render
 from td3.film_worker import NO_FILM, Job, apart, filmed, picture, write
 from td3.filming import Film
+from td3.session import Session
 from td3.storage import verify
-from td3.training import Session
+from td3.training import advance
 
 Image = pytest.importorskip("PIL.Image")
 SMALL = {"hidden": (8,), "batch_size": 8, "warmup_steps": 20, "threads": 1, "eval_episodes": 2, "log_every": 50}
@@ -271,7 +272,7 @@ def test_filming_changes_no_bit_of_a_run_not_even_of_a_stream_that_all_share(tmp
 
 def test_a_run_without_a_folder_or_without_evaluations_is_not_filmed(tmp_path, in_process):
     session = Session(config())
-    for _ in session.advance(100):
+    for _ in advance(session, 100):
         pass
     session.close()
     list(td3.train(config(eval_every=0), tmp_path / "run"))
@@ -287,7 +288,7 @@ def test_a_resumed_run_ends_with_the_same_bytes_films_or_not(tmp_path):
             break
     del event
     session = Session.resumed(tmp_path / "run", {}, Painted, False)
-    for _ in session.advance(100):
+    for _ in advance(session, 100):
         pass
     session.close()
     assert bytes_of(session) == whole[0]
@@ -455,7 +456,7 @@ def test_a_run_can_be_resumed_without_films_and_stays_so(tmp_path, in_process):
     list(td3.resume(tmp_path / "run", env=Painted, film=False, steps=80))
     assert in_process == []
     session = Session.resumed(tmp_path / "run", {"steps": 100}, Painted, False)
-    for _ in session.advance(100):
+    for _ in advance(session, 100):
         pass
     session.close()
     assert session.config.film is False and in_process == []

@@ -21,7 +21,8 @@ from td3.environments import Wrappers, make_envs
 from td3.errors import ConfigError
 from td3.replay import FrameMemory, Memory, bytes_per_transition, make_memory
 from td3.replay.links import NONE, Links
-from td3.training import Session
+from td3.session import Session
+from td3.training import advance
 from td3.types import Layout, Picture, Transitions
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that a worker need not import this file, and PyTorch
@@ -390,16 +391,16 @@ def test_no_stack_and_no_look_ahead_spans_the_seam_of_a_resumed_run(tmp_path):
         eval_every=0, threads=1, **small,
     )  # fmt: skip
     session = Session(config, tmp_path / "run")
-    stretch = session.advance(100)
+    stretch = advance(session, 100)
     while session.step < 85:
         next(stretch)
     stretch.close()
     session.close()
-    numbers = {env.unwrapped.number for env in session.envs.envs}
+    numbers = {env.unwrapped.number for env in session.collector.envs.envs}
     session = Session.resumed(tmp_path / "run", {}, Telling, False)
     assert [note[:13] for note in session.resumed_notes] == ["Environment 0", "Environment 1"]
-    list(session.advance(130))
-    numbers |= {env.unwrapped.number for env in session.envs.envs}
+    list(advance(session, 130))
+    numbers |= {env.unwrapped.number for env in session.collector.envs.envs}
     assert len(numbers) == 4  # two from before, two from after
     memory = session.learner.memory
     batch = memory.batch(np.flatnonzero(memory._whole(np.arange(memory.written))))
@@ -478,7 +479,7 @@ def test_a_ring_too_small_for_its_stacks_is_refused_and_the_smallest_is_enough()
     with pytest.raises(ConfigError, match="buffer_size must be at least 32 here: a frame is remembered once"):
         Session(replace(config, buffer_size=31))
     session = Session(config)
-    list(session.advance(60))
+    list(advance(session, 60))
     session.close()
     assert session.learner.updates == 56 and session.learner.memory.written > 64
     Session(replace(config, env=partial(Telling, "vector"), frame_stack=1, buffer_size=1)).close()  # whole by itself

@@ -20,6 +20,7 @@ from td3.environments import Wrappers, make_envs
 from td3.errors import ConfigError
 from td3.learner import Learner
 from td3.learner.preprocessing import Normalizer, preprocess, shifted
+from td3.training import advance, evaluate
 from td3.types import Batch, Layout, Picture, Transitions
 
 # ---- the encoder ----
@@ -231,7 +232,7 @@ def test_what_lies_far_out_is_read_as_ten_deviations_and_nothing_is_divided_by_n
 @pytest.mark.parametrize("kind", ["numbers", "both"])
 def test_the_memory_is_raw_and_what_is_learned_from_is_normalised(kind):
     session = session_of(kind, normalize_observations=True, random_shift=2 if kind == "both" else 0)
-    list(session.advance(60))
+    list(advance(session, 60))
     learner, memory = session.learner, session.learner.memory
     raw = memory.columns["observation" if kind == "numbers" else "numbers"][: memory.written]
     assert raw.min() >= 100 and raw.max() < 109.1  # as Dot shows itself
@@ -248,21 +249,21 @@ def test_the_memory_is_raw_and_what_is_learned_from_is_normalised(kind):
 @pytest.mark.parametrize("kind", ["numbers", "both"])
 def test_the_statistics_stand_still_while_an_agent_is_evaluated_and_go_with_it(kind, tmp_path):
     session = session_of(kind, tmp_path / "run", normalize_observations=True, eval_every=20, eval_episodes=2)
-    list(session.advance(60))
+    list(advance(session, 60))
     learner = session.learner
     assert learner.normalizer.count == 60  # three evaluations of 24 steps each have left no trace
     before = learner.normalizer.tensors()
-    session._evaluate()
+    evaluate(session)
     assert all(torch.equal(one, before[name]) for name, one in learner.normalizer.tensors().items())
     agent = td3.load(tmp_path / "run", env=partial(Dot, kind))
-    seen = [session.envs.envs[0].reset(seed=seed)[0] for seed in range(3)]
-    rows = np.stack([session.envs.observation.flatten_one(one) for one in seen])
+    seen = [session.collector.envs.envs[0].reset(seed=seed)[0] for seed in range(3)]
+    rows = np.stack([session.collector.envs.observation.flatten_one(one) for one in seen])
     for one, row in zip(seen, rows, strict=True):
-        expected = session.envs.action.to_env(learner.act(row[None]))[0]
+        expected = session.collector.envs.action.to_env(learner.act(row[None]))[0]
         assert agent.act(one) == pytest.approx(expected, abs=1e-6)
     assert np.abs(learner.act(rows) - session_of(kind).learner.act(rows)).max() > 1e-3  # it does make a difference
     td3.evaluate(agent, 1)
-    assert agent.act(seen[0]) == pytest.approx(session.envs.action.to_env(learner.act(rows[:1]))[0], abs=1e-6)
+    assert agent.act(seen[0]) == pytest.approx(session.collector.envs.action.to_env(learner.act(rows[:1]))[0], abs=1e-6)
     session.close()
 
 
@@ -334,7 +335,7 @@ def test_s_and_its_successor_are_shifted_apart_and_numbers_are_left_alone():
 
 def test_scaled_rewards_are_what_is_learned_from_and_raw_ones_what_is_told():
     session = session_of("numbers", reward_scale=0.25, eval_every=30, eval_episodes=2)
-    events = list(session.advance(60))
+    events = list(advance(session, 60))
     learner, memory = session.learner, session.learner.memory
     scaled = memory.columns["reward"][: memory.written]
     assert scaled.min() >= 25 and scaled.max() < 27.3  # a quarter of 100 to 109
@@ -364,15 +365,15 @@ def test_scaled_rewards_are_what_is_learned_from_and_raw_ones_what_is_told():
 )
 def test_a_loaded_agent_acts_as_the_learner_did(kind, settings, tmp_path):
     session = session_of(kind, tmp_path / "run", **settings)
-    list(session.advance(60))
+    list(advance(session, 60))
     make = session.config.env
     agent = td3.load(tmp_path / "run", env=make)
     envs = make_envs(make, wrappers=Wrappers.of(session.config), env_args=session.config.env_args)
     env = envs.envs[0]
     seen = [env.reset(seed=3)[0], *(env.step(np.ones(1, np.float32))[0] for _ in range(4))]
     rows = np.stack([envs.observation.flatten_one(one) for one in seen])
-    expected = session.envs.action.to_env(session.learner.act(rows))
-    assert agent.observation.layout == session.envs.observation.layout
+    expected = session.collector.envs.action.to_env(session.learner.act(rows))
+    assert agent.observation.layout == session.collector.envs.observation.layout
     for one, action in zip(seen, expected, strict=True):
         assert agent.act(one).shape == (1,) and agent.act(one) == pytest.approx(action, abs=1e-6)
     batch = {key: np.stack([one[key] for one in seen]) for key in seen[0]} if kind == "both" else np.stack(seen)

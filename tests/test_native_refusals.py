@@ -22,7 +22,6 @@ from torch import nn
 import td3
 from td3.config import Config
 from td3.learner import Learner, choose_engine, networks, policy_of, switched
-from td3.learner.encoders import VectorEncoder
 from td3.learner.native import engine as native_engine
 from td3.learner.native import library
 from td3.learner.native.__main__ import HEADER, header
@@ -50,7 +49,7 @@ def test_the_library_was_tested_with_the_functions_as_they_are():
         "A function whose work the C++ does was changed. Make the C++ do the same, see the tests of both engines pass, "
         "then run: python -m td3.learner.native --renew && pip install -e ."
     )
-    assert len(TESTED) == len(set(TESTED.values())) == 18 and why_edited(TESTED) == ""
+    assert len(TESTED) == len(set(TESTED.values())) == 20 and why_edited(TESTED) == ""
 
 
 @needs_native
@@ -177,7 +176,7 @@ def test_whoever_edits_step_8_learns_with_it_and_is_told(tmp_path):
 import sys, td3
 from td3.views import cli
 from td3.learner import Learner
-from td3.training import Session
+from td3.session import Session
 assert td3.__file__.startswith(sys.argv[1]), td3.__file__
 print(cli.main(["resume", "auto", "--steps", "60"]), cli.main(["resume", "native", "--steps", "60"]))
 session = Session(td3.Config(env="Pendulum-v1", hidden=(8,), batch_size=8))
@@ -219,8 +218,8 @@ def test_networks_with_other_layers_learn_with_torch_and_that_is_told(monkeypatc
     for make in (lambda: NativeLearner(Layout(3), 2, SMALL, 0), lambda: NativePolicy(some_actor())):
         with pytest.raises(td3.ConfigError, match="LayerNorm"):
             make()
-    actor, seen = some_actor(), np.ones((2, 5), np.float32)
-    assert (policy_of(actor, VectorEncoder(5), Config())(seen) == networks.act(VectorEncoder(5), actor, seen)).all()
+    learner, seen = Learner(Layout(5), 2, SMALL, 0), np.ones((2, 5), np.float32)
+    assert (policy_of(learner)(seen) == learner.act(seen)).all()
 
 
 def put(path, value):
@@ -503,7 +502,7 @@ def test_what_was_let_go_by_others_is_held_while_the_library_writes_to_it():
     learner = learner_of(NativeLearner)
     learner.learn(*rngs())
     weight = learner.critics.layers[2].weight
-    held = learner._told.held
+    held = learner._bindings.held
     state = learner.critics_optimizer.state[weight]
     for old in (weight, state["exp_avg"], state["exp_avg_sq"]):
         assert old.data_ptr() in [one.data_ptr() for one in held]

@@ -14,9 +14,10 @@ from refusals import UNSAID, refusal
 import td3
 from bench import survival
 from bench.forging import forge, newest, seal
+from td3.session import Session
 from td3.storage import RunFolder, disk, read_metrics, verify
 from td3.storage.checkpoint import find
-from td3.training import Session
+from td3.training import advance
 from td3.views.cli import main
 
 
@@ -359,7 +360,7 @@ def test_what_is_left_of_a_damaged_memory_is_linked_across_no_gap(tmp_path, sett
         assert (before <= numbers).all() and ((before == -1) | (before >= 0)).all()
         orphans = np.flatnonzero(before == -1)
         assert 1 <= len(orphans) <= memory.columns["env"].max() + 1  # the first of each environment after the gap
-    for _ in session.advance(survival.STEPS + 20):
+    for _ in advance(session, survival.STEPS + 20):
         pass
     assert session.learner.updates > 0
     session.close()

@@ -6,7 +6,8 @@ import torch
 from example_envs import Probe
 
 from td3.config import Config
-from td3.training import Session
+from td3.session import Session
+from td3.training import advance
 
 GAMMA = 0.9
 
@@ -26,7 +27,7 @@ def trained(kind, steps=800):
         threads=1,
     )
     session = Session(config)
-    for _ in session.advance(steps):
+    for _ in advance(session, steps):
         pass
     session.close()
     return session.learner

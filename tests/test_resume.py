@@ -10,9 +10,9 @@ from engines import BOTH, WHY_NOT, needs_native
 
 import td3
 from td3.learner import making
+from td3.session import Session
 from td3.storage import RunFolder, read_metrics
 from td3.storage.checkpoint import find
-from td3.training import Session
 
 SMALL = {
     "hidden": (16, 16), "batch_size": 16, "threads": 1, "log_every": 30, "eval_episodes": 2, "eval_every": 70,

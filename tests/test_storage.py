@@ -12,9 +12,9 @@ from refusals import check_names, refusal
 import td3
 from bench.forging import forge
 from td3.config import Config
+from td3.session import Session
 from td3.storage import RunFolder, read_metrics
 from td3.storage.checkpoint import find
-from td3.training import Session
 from td3.views.cli import main
 
 SETTINGS = {

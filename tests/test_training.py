@@ -12,8 +12,10 @@ import td3
 import td3.types
 from td3 import seeding
 from td3.learner import making
-from td3.metrics import Means
-from td3.training import Session, crossed
+from td3.learner.means import Means
+from td3.schedule import crossed
+from td3.session import Session
+from td3.training import advance
 from td3.views.checking import check_environment
 
 SMALL = {
@@ -29,7 +31,7 @@ def config(**settings):
 def play(settings, look=lambda event: None):
     session = Session(settings)
     events = []
-    for event in session.advance(settings.steps):
+    for event in advance(session, settings.steps):
         look(event)
         events.append(event)
     session.close()
@@ -54,7 +56,7 @@ def test_evaluating_logging_and_looking_change_no_bit():
 
 def test_keeping_a_run_changes_no_bit(tmp_path):
     session = Session(config(checkpoint_every=40), tmp_path / "run")
-    for _ in session.advance(300):
+    for _ in advance(session, 300):
         pass
     session.close()
     assert bytes_of(session) == bytes_of(play(config())[0])
@@ -69,7 +71,7 @@ def test_workers_change_no_bit(workers):
 def test_stopping_in_the_middle_and_going_on_changes_no_bit():
     session = Session(config(eval_every=0))
     for goal in (120, 300):
-        for _ in session.advance(goal):
+        for _ in advance(session, goal):
             pass
     session.close()
     assert bytes_of(session) == bytes_of(play(config(eval_every=0))[0])
@@ -142,7 +144,7 @@ def test_a_row_of_means_has_the_same_order_wherever_a_checkpoint_was_made():
     means.add(torch.arange(5.0), delayed=False)  # the actor's loss comes only with the next update
     means.capture()
     means.add(torch.arange(5.0), delayed=True)
-    assert tuple(means.take()) == Means.NAMES
+    assert list(means.take()) == means.names
 
 
 def test_an_evaluation_is_noise_free_in_fresh_starts_and_does_not_depend_on_others():
@@ -237,7 +239,7 @@ def test_more_threads_than_cores_are_refused(monkeypatch):
         with pytest.raises(td3.ConfigError, match=r"^threads must be at most 2, .*; got 99\.$"):
             begin(config(env="Pendulum-v1", threads=99))
     session = Session(config(env="Pendulum-v1", threads=2))
-    assert session.threads == session._summary()["threads"] == 2
+    assert session.threads == session.summary()["threads"] == 2
     session.close()
 
 
@@ -296,21 +298,21 @@ def test_evaluation_plays_exactly_what_the_actor_says():
 @pytest.mark.parametrize("workers", [0, 1])
 def test_an_interrupted_step_is_forgotten_and_episodes_begin_anew(workers):
     session = Session(config(env=Counting, num_envs=2, workers=workers, eval_every=0))
-    step = session.envs.step
+    step = session.collector.envs.step
 
     def interrupted(actions):
-        session.envs.step = step
+        session.collector.envs.step = step
         if workers:
-            session.envs._ask("step", [(actions,)])
+            session.collector.envs._ask("step", [(actions,)])
         else:
             step(actions)
         raise KeyboardInterrupt
 
-    list(session.advance(10))
-    session.envs.step = interrupted
+    list(advance(session, 10))
+    session.collector.envs.step = interrupted
     with pytest.raises(KeyboardInterrupt):
-        list(session.advance(20))
-    list(session.advance(60))
+        list(advance(session, 20))
+    list(advance(session, 60))
     rows = session.learner.memory.rows(0, 60)
     session.close()
     assert (rows["observation"][:, :2] == rows["next_observation"][:, :2]).all()

@@ -18,7 +18,8 @@ from td3.config import Config
 from td3.environments import make_single
 from td3.events import Stepped
 from td3.learner import ENGINES, Learner, engine_name, why_not_native
-from td3.training import Session
+from td3.session import Session
+from td3.training import advance
 from td3.types import Layout, Transitions
 
 Workload = Callable[[int], None]
@@ -66,7 +67,7 @@ class Td3Library(Library):
         return Session(self.config(env, case, 100_000, num_envs=num_envs, threads=threads))
 
     def playing(self, session: Session) -> Workload:
-        events = session.advance(10**9)
+        events = advance(session, 10**9)
 
         def run(count: int) -> None:
             goal = session.step + count

@@ -7,7 +7,6 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-import torch
 
 from td3.agent import Agent
 from td3.benchmark.cases import CASES, ENV, GROWTH, IMAGES, Case, ImageCase, operations
@@ -16,12 +15,10 @@ from td3.benchmark.pixels import image_workloads, memories, passes, refusals, so
 from td3.benchmark.rounds import Speed, interleave
 from td3.config import Config
 from td3.environments import ActionMap, ObservationMap
-from td3.learner import policy_of, why_not_native
-from td3.learner.encoders import VectorEncoder
+from td3.learner import Learner, policy_of, why_not_native
 from td3.learner.making import use_threads
 from td3.learner.native import library as native
 from td3.learner.native.engine import NativeLearner
-from td3.learner.networks import Actor, initialise
 
 
 def measure(
@@ -145,20 +142,13 @@ def acting(rounds: int) -> dict[str, Any]:
     case = CASES["author"]
     observation = ObservationMap(gymnasium.spaces.Box(-np.inf, np.inf, (case.observations,), np.float64))
     action = ActionMap(gymnasium.spaces.Box(-1, 1, (case.actions,), np.float32))
-    actor = Actor(case.observations, case.actions, case.hidden)
-    initialise(actor, torch.Generator().manual_seed(0))
     seen = np.random.default_rng(0).standard_normal(case.observations)
     runs: dict[str, Workload] = {}
     for library in libraries():
         if isinstance(library, Td3Library):
-            config = Config(engine=library.engine)
-            agent = Agent(
-                policy_of(actor.requires_grad_(False), VectorEncoder(case.observations), config),
-                observation,
-                action,
-                config,
-                0,
-            )
+            config = Config(engine=library.engine, hidden=case.hidden, buffer_size=1)
+            learner = Learner(observation.layout, case.actions, config, seed=0)
+            agent = Agent(policy_of(learner), observation, action, config, 0)
             runs[library.name] = partial(repeat, agent, seen)
     return {"case": case._asdict(), "speeds": told(interleave(runs, rounds, 0.02))}
 

@@ -5,6 +5,7 @@ performer, `native`, stands beside the page on the same parameter memory; `td3 s
 reference, and one can go on where the other stopped.
 """
 
+import copy
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -12,12 +13,10 @@ from typing import Any
 from td3.collection import Policy
 from td3.config import Config
 from td3.errors import ConfigError
-from td3.learner.encoders import Encoder, VectorEncoder
 from td3.learner.native.engine import NativeLearner, NativePolicy
 from td3.learner.native.fingerprint import why_edited
 from td3.learner.native.library import Missing, kernels, tested
 from td3.learner.native.supported import Unsupported, check_learner
-from td3.learner.networks import Actor, act
 from td3.learner.preprocessing import Normalizer
 from td3.learner.td3 import Learner
 from td3.types import Float32s, Layout, Rows
@@ -88,16 +87,31 @@ def switched(learner: Learner, engine: str) -> Learner:
     return other
 
 
-def policy_of(actor: Actor, encoder: Encoder, config: Config, normalizer: Normalizer | None = None) -> Policy:
-    """What the actor does, by the engine the config asks for if it is here, else by the other: both act alike."""
-    policy: Policy = partial(act, encoder, actor)
-    if type(encoder) is VectorEncoder and config.engine != "torch" and not why_not_native(config):
+def policy_of(learner: Learner) -> Policy:
+    """Returns what the learner's actor does, for another process too: on the CPU, by the fastest engine that can.
+
+    Both engines act alike. A learner with a policy of its own keeps it.
+    """
+    if learner.config.device != "cpu":
+        learner = on_cpu(learner)
+    config = learner.config
+    usual = type(learner).policy is Learner.policy and config.engine != "torch"
+    if usual and not why_not_native(config, learner.layout):
         with suppress(ConfigError):
-            policy = NativePolicy(actor)
-    return policy if normalizer is None else partial(normalized, policy, normalizer)
+            policy = NativePolicy(learner.actor)
+            return partial(normalized, policy, learner.normalizer) if learner.normalizer else policy
+    return learner.policy()
+
+
+def on_cpu(learner: Learner) -> Learner:
+    """Returns a learner that acts alike where there is no GPU; it has no memory to learn from."""
+    other = copy.copy(learner)
+    vars(other).update({name: copy.deepcopy(network).cpu() for name, network in learner.networks().items()})
+    return other
 
 
 def normalized(policy: Policy, normalizer: Normalizer, observations: Rows) -> Float32s:
+    """Acts on normalised observations."""
     return policy(normalizer(observations))
 
 

@@ -12,18 +12,26 @@ from td3 import seeding
 from td3.config import Config
 from td3.environments.spaces import describe_layout
 from td3.errors import ConfigError
-from td3.learner import ENGINES, Learner, choose_engine, switched
+from td3.learner import Learner, choose_engine, switched
 from td3.learner.encoders import encoder_of
 from td3.machine import RESERVE, available, human
+from td3.replay import MakeSampler, UniformSampler
 from td3.types import Layout
 
 
-def make_learner(engine: str, config: Config, layout: Layout, action_size: int) -> Learner:
-    """The page's learner, with room for what `engine` needs too; `hand_over` gives it to an engine."""
+def make_learner(
+    engine: str,
+    config: Config,
+    layout: Layout,
+    action_size: int,
+    kind: type[Learner] = Learner,
+    sampler: MakeSampler = UniformSampler,
+) -> Learner:
+    """Makes a learner, with room for what `engine` needs too; `hand_over` gives it to an engine."""
     seed = int(seeding.sequence(config.seed, "weights").generate_state(1, np.uint64)[0] >> 1)
     with fitting(config):
         check_networks(engine, config, layout, action_size)
-        learner = ENGINES["torch"](layout, action_size, config, seed)
+        learner = kind(layout, action_size, config, seed, sampler)
     if config.compile:
         encoders = [learner.critics.encoder, learner.critic_targets.encoder] if layout.pictures else []
         for network in (*learner.networks().values(), *encoders):
@@ -58,20 +66,29 @@ def check_networks(engine: str, config: Config, layout: Layout, action_size: int
 
 
 def bytes_of_networks(engine: str, config: Config, layout: Layout, action_size: int) -> int:
-    """Of six networks and all that grows with them, in float32."""
-
-    def parameters(inputs: int, outputs: int) -> int:
-        return sum((before + 1) * after for before, after in pairwise((inputs, *config.hidden, outputs)))
-
-    encoder = encoder_of(layout, config)  # costs nothing: nobody has written to it
-    learned = parameters(encoder.size, action_size) + 2 * parameters(encoder.size + action_size, 1)
-    learned += sum(one.numel() for one in encoder.parameters())
+    """Counts six networks and all that grows with them, in float32."""
     units = sum(config.hidden) + 2 * layout.stack * layout.frame  # pixels as numbers, and what the convolutions make
     copies = 4  # itself, its target, and two numbers that Adam remembers
     copies += 3 if engine == "native" else 1  # packed for the library's products; or the gradient
     copies += 3 if config.record_updates else 0  # while an update is recorded: how all but the squares were before
     # On the way back through actor and critics, each row of the batch has about seven numbers at every unit.
-    return 4 * (copies * learned + 7 * config.batch_size * units)
+    return 4 * (copies * parameters(config, layout, action_size) + 7 * config.batch_size * units)
+
+
+def bytes_of_policy(config: Config, layout: Layout, action_size: int) -> int:
+    """Counts six networks alone, in float32: what is needed to act and not to learn."""
+    return 4 * 2 * parameters(config, layout, action_size)
+
+
+def parameters(config: Config, layout: Layout, action_size: int) -> int:
+    """Counts the numbers of an actor, two critics and their encoder."""
+
+    def perceptron(inputs: int, outputs: int) -> int:
+        return sum((before + 1) * after for before, after in pairwise((inputs, *config.hidden, outputs)))
+
+    encoder = encoder_of(layout, config)  # costs nothing: nobody has written to it
+    learned = perceptron(encoder.size, action_size) + 2 * perceptron(encoder.size + action_size, 1)
+    return learned + sum(tensor.numel() for tensor in encoder.parameters())
 
 
 def engine_for(config: Config, layout: Layout, num_envs: int, resumed: bool = False) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn.utils import skip_init
 
 from td3.learner.encoders import Encoder
+from td3.learner.preprocessing import Normalizer
 from td3.types import Float32s, Rows
 
 
@@ -50,9 +51,10 @@ class Critics(nn.Module):
 
 
 @torch.no_grad()
-def act(encoder: Encoder, actor: nn.Module, observations: Rows) -> Float32s:
+def act(actor: nn.Module, encoder: Encoder, normalizer: Normalizer | None, observations: Rows) -> Float32s:
     """Returns the actor's actions, from array to array."""
     device = next(actor.parameters()).device
+    observations = normalizer(observations) if normalizer else observations
     actions: Float32s = actor(encoder(torch.from_numpy(observations).to(device))).cpu().numpy()
     return actions
 

@@ -1,16 +1,64 @@
 """The learner as named tensors, the way checkpoints hold it: networks, and the optimisers' state."""
 
 from collections.abc import Mapping
+from typing import Any, Protocol
 
+import numpy as np
 from torch import Tensor, nn
 
 from td3.errors import RunError
-from td3.learner.encoders import Encoder
-from td3.learner.networks import Actor
-from td3.learner.preprocessing import Normalizer
 from td3.learner.td3 import Learner
+from td3.replay import AnyMemory
+
+
+class Stored(Protocol):
+    """What is read of a checkpoint."""
+
+    def has(self, group: str) -> bool: ...
+    def tensors(self, group: str, most: int = ...) -> dict[str, Any]: ...
+    def arrays(self, group: str, most: int = ...) -> dict[str, Any]: ...
+    def memory_problem(self) -> str: ...
+    def fill(self, memory: AnyMemory, state: Mapping[str, Any]) -> None: ...
+    def fill_what_is_whole(self, memory: AnyMemory) -> tuple[int, list[str]]: ...
+
 
 LONGEST_REASON = 500  # characters: PyTorch lists every tensor
+
+
+def capture_learner(learner: Learner) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Returns plain data and named arrays in groups: all but the memory's rows."""
+    state = {"updates": learner.updates, "remembered": learner.memory.written}
+    groups = {"networks": network_tensors(learner), "optimizers": optimizer_tensors(learner)}
+    sampler = {name: np.ascontiguousarray(array) for name, array in learner.sampler.capture().items()}
+    return state, {**groups, "sampler": sampler} if sampler else groups
+
+
+def restore_learner(
+    learner: Learner, chosen: Stored, state: dict[str, Any], without_memory: bool
+) -> tuple[int, list[str]]:
+    """Becomes what was captured, and fills the memory; returns how many of its rows are lost, with the reasons.
+
+    Rows are lost only where that is allowed: `without_memory`, and some of them are damaged.
+    """
+    size = bytes_of(network_tensors(learner))  # no file may be larger than what it is read for
+    load_networks(learner, chosen.tensors("networks", size))
+    load_optimizers(learner, chosen.tensors("optimizers", 2 * size))
+    learner.updates = int(state["updates"])
+    memory, sampler = learner.memory, learner.sampler
+    if without_memory and chosen.memory_problem():
+        lost, reasons = chosen.fill_what_is_whole(memory)
+        sampler.added(np.arange(memory.oldest, memory.written) % memory.capacity)
+        return lost, [
+            f"{lost:,} stored rows are damaged and gone; {memory.written:,} are left, every episode begins again, "
+            "and from here on the run is not what it would have been.",
+            *reasons,
+        ]
+    chosen.fill(memory, state)
+    if chosen.has("sampler"):
+        sampler.restore(chosen.arrays("sampler"))
+    else:  # it keeps nothing, or the run had another one
+        sampler.added(np.arange(memory.oldest, memory.written) % memory.capacity)
+    return 0, []
 
 
 def network_tensors(learner: Learner) -> dict[str, Tensor]:
@@ -33,14 +81,6 @@ def load_networks(learner: Learner, tensors: Mapping[str, Tensor]) -> None:
         load(network, tensors, name)
     if learner.normalizer:
         learner.normalizer.load(part_of(tensors, "normalizer"))
-
-
-def load_policy(actor: Actor, encoder: Encoder, normalizer: Normalizer | None, tensors: Mapping[str, Tensor]) -> None:
-    """What is needed to act, and no more."""
-    load(actor, tensors, "actor")
-    load(encoder, tensors, "critics.encoder")
-    if normalizer:
-        normalizer.load(part_of(tensors, "normalizer"))
 
 
 def optimizer_tensors(learner: Learner) -> dict[str, Tensor]:

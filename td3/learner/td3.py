@@ -7,23 +7,29 @@ samples from, and `update` is a function of the networks, the batch and the nois
 To change a step or a network, override a method in a class of your own and pass it: `td3.train(config, learner=Mine)`.
 """
 
+from functools import partial
+
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 from torch.optim import Adam, Optimizer
 
+from td3.collection import Policy
 from td3.config import Config
 from td3.learner.encoders import Encoder, encoder_of
 from td3.learner.networks import Actor, Critics, act, initialise, own_stream
 from td3.learner.preprocessing import Normalizer, preprocess
 from td3.learner.targets import polyak, target_of
+from td3.metrics import DELAYED, MEANS
 from td3.replay import MakeSampler, UniformSampler, make_memory
 from td3.types import Batch, Float32s, Layout, Observer, Rows, Sample, Targets, Transitions, Update
 
 
 class Learner:
     """TD3: six networks, two optimisers, and the memory they learn from."""
+
+    MEANS, DELAYED = MEANS, DELAYED  # the names of what `Update.means` returns; the latter only where the actor moved
 
     def __init__(
         self, layout: Layout, action_size: int, config: Config, seed: int, sampler: MakeSampler = UniformSampler
@@ -40,22 +46,22 @@ class Learner:
 
         with own_stream(seed):
             # 2 · The actor and its target: one architecture, two instances, equal at first.
-            self.actor = initialise(self.make_actor(encoder.size), generator).to(config.device)
+            self.actor = self.make_actor(encoder.size, generator).to(config.device)
             self.actor_target = target_of(self.actor)
             self.actor_optimizer = Adam(self.actor.parameters(), lr=config.actor_lr, fused=True)
 
             # 3 · Two critics with different weights, and two critic targets, each equal to its critic at first.
-            self.critics = initialise(self.make_critics(encoder), generator).to(config.device)
+            self.critics = self.make_critics(encoder, generator).to(config.device)
             self.critic_targets = target_of(self.critics)
             self.critics_optimizer = Adam(self.critics.parameters(), lr=config.critic_lr, fused=True)
 
-    def make_actor(self, features: int) -> Actor:
+    def make_actor(self, features: int, generator: torch.Generator) -> Actor:
         """Makes the network that maps (B, features) to actions in [−1, 1], (B, action_size)."""
-        return Actor(features, self.action_size, self.config.hidden)
+        return initialise(Actor(features, self.action_size, self.config.hidden), generator)
 
-    def make_critics(self, encoder: Encoder) -> Critics:
+    def make_critics(self, encoder: Encoder, generator: torch.Generator) -> Critics:
         """Makes the network that maps features and actions to two values, (B,) each; `first` gives the first alone."""
-        return Critics(encoder, self.action_size, self.config.hidden)
+        return initialise(Critics(encoder, self.action_size, self.config.hidden), generator)
 
     def networks(self) -> dict[str, nn.Module]:
         """All networks by name: what is saved, loaded, moved to a device and compiled."""
@@ -169,9 +175,19 @@ class Learner:
         q1, q2, critic_loss = q1.detach(), q2.detach(), critic_loss.detach()
         return Update(next_action, next_q1, next_q2, target, q1, q2, critic_loss, actor_loss)
 
+    def policy(self) -> Policy:
+        """Returns how the actor, not its target, plays: (n, observation_size) → (n, action_size), without noise."""
+        return partial(act, self.actor, self.critics.encoder, self.normalizer)
+
     def act(self, observations: Rows) -> Float32s:
-        """The actor, not its target, plays: (n, observation_size) → (n, action_size), without noise."""
-        return act(self.critics.encoder, self.actor, self.normalise(observations))
+        """Plays by the policy as it is now."""
+        return self.policy()(observations)
+
+    def configure(self, config: Config) -> None:
+        """Follows a change of settings from the next update on."""
+        self.config, self.memory.gamma = config, config.gamma
+        self.actor_optimizer.param_groups[0]["lr"] = config.actor_lr
+        self.critics_optimizer.param_groups[0]["lr"] = config.critic_lr
 
     @torch.no_grad()
     def value(self, observations: Rows, actions: Float32s) -> Float32s:

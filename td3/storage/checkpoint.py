@@ -15,7 +15,7 @@ import hashlib
 import os
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,12 @@ NAME = re.compile(r"(\d{9,})-([0-9a-f]{16})")
 TEMPORARY = re.compile(r"\.tmp-[0-9a-f]{32}")
 SEGMENT_NAME = re.compile(r"(\.tmp-)?\d{9,}-\d{9,}-[0-9a-f]{8}\.safetensors")
 PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
-GROUPS = ("networks", "optimizers", "playing")
+GROUPS: dict[str, Callable[[dict[str, Any]], bytes]] = {  # named arrays, a file each, and what writes them
+    "networks": safetensors.torch.save,
+    "optimizers": safetensors.torch.save,
+    "playing": safetensors.numpy.save,
+    "sampler": safetensors.numpy.save,  # only where one keeps anything
+}
 FILES = ("state.json", *(f"{group}.safetensors" for group in GROUPS), "manifest.json")  # all that a checkpoint holds
 LARGEST_JSON = 16 * 2**20
 LARGEST_TENSORS = 64 * 2**30
@@ -76,7 +81,7 @@ class Snapshot:
     """A run at a quiet point, in memory: plain data, and named arrays in groups."""
 
     state: dict[str, Any]
-    tensors: Mapping[str, Mapping[str, Any]]  # networks, optimizers, playing
+    tensors: Mapping[str, Mapping[str, Any]]  # by the names in `GROUPS`
     step: int
     updates: int
     score: float | None
@@ -103,6 +108,10 @@ class Checkpoint:
             return msgspec.json.decode(self._read("state.json", LARGEST_JSON), type=dict[str, Any])
         except (msgspec.DecodeError, RecursionError) as problem:
             raise RunError(f"{self.path / 'state.json'} is no JSON object: {problem}.") from None
+
+    def has(self, group: str) -> bool:
+        """Whether it holds named arrays of this group."""
+        return f"{group}.safetensors" in self.manifest.files
 
     def tensors(self, group: str, most: int = LARGEST_TENSORS) -> dict[str, Any]:
         """Torch tensors of networks and optimizers, which take at most so many bytes."""
@@ -335,13 +344,11 @@ class CheckpointWriter:
 
     @staticmethod
     def _contents(snapshot: Snapshot) -> dict[str, bytes]:
-        networks, optimizers, playing = (snapshot.tensors[group] for group in GROUPS)
-        return {
-            "state.json": msgspec.json.encode(snapshot.state),
-            "networks.safetensors": safetensors.torch.save(dict(networks)),
-            "optimizers.safetensors": safetensors.torch.save(dict(optimizers)),
-            "playing.safetensors": safetensors.numpy.save(dict(playing)),
-        }
+        contents = {"state.json": msgspec.json.encode(snapshot.state)}
+        for group, save in GROUPS.items():
+            if group in snapshot.tensors:
+                contents[f"{group}.safetensors"] = save(dict(snapshot.tensors[group]))
+        return contents
 
     def _living(self, memory: AnyMemory) -> list[Segment]:
         """Segments that still hold rows the ring has not overwritten."""

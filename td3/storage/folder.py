@@ -7,7 +7,7 @@ import platform
 import shutil
 import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -54,10 +54,11 @@ class RunFolder:
         return self.path / "film.webp"
 
     @classmethod
-    def create(cls, path: str | Path, config: Config) -> "RunFolder":
+    def create(cls, path: str | Path, config: Config, parts: Mapping[str, str] | None = None) -> "RunFolder":
         """A new folder, held by us, with all that is known before the first step; one in use is left alone.
 
-        A folder that is not there yet is made beside its place and then renamed: it is whole from its first moment.
+        `parts` names what the run needs of the user's own code. A folder that is not there yet is made beside its
+        place and then renamed: it is whole from its first moment.
         """
         run = cls(path)
         exists = run.path.is_dir()  # and is empty: it is filled, and stays the folder that it is
@@ -71,7 +72,7 @@ class RunFolder:
             run.root = disk.Folder.open(fresh)
             for name in PARTS:
                 run.root.make_folder(name).close()
-            run.root.write("config.json", _readable(config.to_data()))
+            run.root.write("config.json", _readable({**config.to_data(), **({"parts": parts} if parts else {})}))
             run.root.write("versions.json", _readable(versions()))
             run.root.sync()
             run.lock = Lock(run.root, str(path))

@@ -174,9 +174,7 @@ class NativeUpdate:
     @cached_property
     def whole(self) -> Update:
         actions = len(self._outputs) // self._rows - 5
-        next_action, next_q1, next_q2, target, q1, q2 = self._outputs.split(
-            [self._rows * actions, *[self._rows] * 5]
-        )
+        next_action, next_q1, next_q2, target, q1, q2 = self._outputs.split([self._rows * actions, *[self._rows] * 5])
         critic_loss, actor_loss = self._means[:2].float()
         next_action, waited = next_action.view(self._rows, actions), not self.delayed
         return Update(next_action, next_q1, next_q2, target, q1, q2, critic_loss, None if waited else actor_loss)

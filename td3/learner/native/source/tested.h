@@ -6,23 +6,25 @@
 #define TD3_NATIVE_TESTED_H
 
 #define TD3_TESTED \
-    "td3.learner.td3:Learner.learn ade38dc155e1251b\n" \
-    "td3.learner.td3:Learner.sample d74e6867844c4f77\n" \
+    "td3.learner.td3:Learner.learn 21edcf345cfcf5cb\n" \
+    "td3.learner.td3:Learner.sample 4dfcd23588585306\n" \
     "td3.learner.td3:Learner.load_batch cab50ac9600ff79a\n" \
-    "td3.learner.td3:Learner.update 0c2861f9b446a136\n" \
-    "td3.learner.td3:Learner.act 3a01caf17d50279b\n" \
+    "td3.learner.td3:Learner.target 170041a2270ea449\n" \
+    "td3.learner.td3:Learner.update a1c058e730f0fca5\n" \
+    "td3.learner.td3:Learner.policy b184c205ea776278\n" \
+    "td3.learner.td3:Learner.act b66034577fa21670\n" \
     "td3.learner.networks:Actor.forward 5b402f4463964fe2\n" \
     "td3.learner.networks:Critics.forward 34330be4cf9a4400\n" \
     "td3.learner.networks:Critics.first a8338fc29bdfdec0\n" \
     "td3.learner.networks:TwinLinear.forward fba53841e47cefb1\n" \
     "td3.learner.networks:TwinLinear.first c92a0a4d2f784bcc\n" \
-    "td3.learner.networks:play 57fa810d31cf52b1\n" \
+    "td3.learner.networks:act 166335646fb814cc\n" \
     "td3.learner.encoders:VectorEncoder.forward 090c026da9f78ac5\n" \
     "td3.learner.targets:polyak 504fa294be66ef06\n" \
     "td3.learner.preprocessing:preprocess b6ab4f3559769ccb\n" \
     "td3.replay.memory:Memory.sample 0e115914a64b03d9\n" \
     "td3.replay.memory:Memory.batch 880dce3d28721211\n" \
     "td3.replay.links:look_ahead 148d7b8c45011f14\n" \
-    "td3.types:Update.means 5bc53b4dd5c01b0b\n"
+    "td3.types:Update.means 98e174342c051327\n"
 
 #endif
