@@ -98,7 +98,7 @@ def test_best_last_and_numbered_checkpoints_can_be_chosen(tmp_path):
     for score in (-5.0, -1.0, -3.0, None, -2.0):
         session.collector.collect(session.learner.act)
         session.learner.memory.written += 1
-        session.last_evaluation = None if score is None else (session.step, score)
+        session.progress.last_evaluation = None if score is None else (session.step, score)
         session.save()
     session.close()
     folder = RunFolder.open(run)

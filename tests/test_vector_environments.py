@@ -5,7 +5,7 @@ import pytest
 from example_envs import Counting, Spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from many_envs import SEEDS, N, check_adjacency, check_same_transitions, play, vector, ways
-from refusals import refusal
+from refusals import UNSAID, refusal
 
 from td3.environments import make_envs
 from td3.errors import ConfigError, SpaceError
@@ -54,5 +54,5 @@ def test_an_unknown_autoreset_mode_is_refused():
 def test_a_ready_made_vector_environment_has_its_own_number_of_environments():
     with refusal(ConfigError, "num_envs", 3, 4):
         make_envs(vector(AutoresetMode.NEXT_STEP), 3)
-    with refusal(ConfigError, "workers", 1, 0):
+    with refusal(ConfigError, "workers", UNSAID, 0):
         make_envs(vector(AutoresetMode.NEXT_STEP), 2, workers=1)
