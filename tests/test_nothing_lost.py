@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 from example_envs import Drifting
-from refusals import UNSAID, refusal
+from refusals import UNSAID, check_names, refusal
 
 import td3
 from bench import survival
@@ -331,9 +331,8 @@ def test_a_damaged_memory_can_be_given_up_loudly(run, capsys):
     assert main(["resume", str(run), "--steps", "130"]) == 1
     assert "--without-memory" in capsys.readouterr().err
     events = list(td3.resume(run, steps=130, without_memory=True))
-    assert events[1].step == 100 and events[1].notes[0].startswith(
-        "40 remembered rows are damaged and gone; 60 are left"
-    )
+    assert events[1].step == 100
+    check_names(events[1].notes[0], "rows", 40, 60)
     assert isinstance(events[-1], td3.Finished) and events[-1].updates == 100
     session = Session.of(run, None)
     assert session.learner.memory.written == 90  # the sixty, and thirty more
@@ -373,7 +372,7 @@ def test_a_run_goes_on_even_if_all_of_its_memory_is_damaged(run, owed):
     for path in (run / "memory").iterdir():
         path.write_bytes(b"")
     events = list(td3.resume(run, steps=120, without_memory=True))
-    assert events[1].notes[0].startswith("100 remembered rows are damaged and gone; 0 are left")
+    check_names(events[1].notes[0], "rows", 100, 0)
     assert isinstance(events[-1], td3.Finished) and events[-1].step == 120
 
 
@@ -592,7 +591,7 @@ def test_what_is_no_path_is_refused_in_one_sentence(path):
 def test_the_time_a_run_took_is_counted_once(tmp_path):
     agent = td3.TD3(Drifting, hidden=(8,), batch_size=8, warmup_steps=20, threads=1)
     agent.learn(40)
-    seconds = agent._session.seconds
+    seconds = agent._session.clock.seconds
     agent.save(tmp_path / "kept")
     assert 0 < find(tmp_path / "kept")[0][-1].state()["seconds"] == seconds
 
