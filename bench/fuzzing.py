@@ -118,7 +118,7 @@ def target_of(name: str, bases: Path, place: Path) -> Callable[[Edits], Any]:
     from bench.forging import file_of, newest, publish, read_tensors, seal
     from td3.agent import load
     from td3.environments import ActionMap, ObservationMap
-    from td3.environments.spaces import space_from_data
+    from td3.environments.space_data import space_from_data
     from td3.session import Session
     from td3.storage import read_metrics, verify
     from td3.views.web.live import columns

@@ -24,7 +24,7 @@ from typing import Any
 
 import td3
 from td3.environments import ActionMap, ObservationMap
-from td3.environments.spaces import space_from_data
+from td3.environments.space_data import space_from_data
 from td3.errors import RunError, TD3Error
 from td3.replay import make_memory
 from td3.storage import RunFolder, read_metrics, verify

@@ -1,17 +1,23 @@
-"""Writes `docs/settings.md` from the one home of every setting, `td3.config`."""
+"""Writes `docs/settings.md` from the fields of `td3.Config`."""
 
 from pathlib import Path
 from typing import Any
 
-from td3.config import OF_PRESETS, PRESETS, SETTINGS, TASKS, in_words, range_words
+from td3.config import GROUPS, SETTINGS
+from td3.config.presets import OF_PRESETS, PRESETS, TASKS
+from td3.config.values import in_words
 from td3.synonyms import LIBRARIES, instead_of
-from td3.views.cli import flag
+from td3.views.flags import flag
 
 HEAD = """# Settings
 
-Made from [`td3/config.py`](../td3/config.py) and [`td3/synonyms.py`](../td3/synonyms.py) by
+Made from [`td3/config`](../td3/config/config.py) and [`td3/synonyms.py`](../td3/synonyms.py) by
 `python docs/settings.py`. Each is a field of `td3.Config`, a flag of `td3 train` and a key of a run's `config.json`.
 What is not given comes from the task, then the preset, then the default.
+"""
+FOLLOWS = {"update_after": "`warmup_steps`", "actor_hidden": "`hidden`", "critic_hidden": "`hidden`"}
+TABLE = """
+## {group}
 
 | setting | flag | default | allowed | meaning | source |
 | --- | --- | --- | --- | --- | --- |
@@ -19,36 +25,49 @@ What is not given comes from the task, then the preset, then the default.
 
 
 def page() -> str:
-    rows = [
-        f"| `{name}` | {'`ENV`' if name == 'env' else f'`{flag(name)}`'} | {shown(known.default)} | "
-        f"{range_words(name)} | {known.meaning} | {known.source} |\n"
-        for name, known in SETTINGS.items()
-    ]
-    return HEAD + "".join(rows) + presets() + tasks() + elsewhere()
+    """Returns the whole page: a table for each group, the presets, the tasks, and other libraries' names."""
+    tables = [TABLE.format(group=group) + "".join(map(row, names)) for group, names in GROUPS.items()]
+    return HEAD + "".join(tables) + presets() + tasks() + elsewhere()
+
+
+def row(name: str) -> str:
+    """Returns the row of one setting."""
+    known = SETTINGS[name]
+    flags = "`ENV`" if name == "env" else f"`{flag(name)}`"
+    default = FOLLOWS[name] if known.default is None else shown(known.default)
+    return f"| `{name}` | {flags} | {default} | {known.range_words} | {known.meaning} | {known.source} |\n"
 
 
 def presets() -> str:
+    """Returns the table of the presets."""
     changed = dict.fromkeys(name for values in PRESETS.values() for name in values)
-    rows = [
-        f"| `{name}` | " + " | ".join(shown(PRESETS[one].get(name, SETTINGS[name].default)) for one in PRESETS) + " |\n"
-        for name in changed
-    ]
-    head = "| setting | " + " | ".join(f"`{one}`" for one in PRESETS) + " |\n"
+    rows = [f"| `{name}` | " + " | ".join(chosen(preset, name) for preset in PRESETS) + " |\n" for name in changed]
+    head = "| setting | " + " | ".join(f"`{preset}`" for preset in PRESETS) + " |\n"
     return f"\n## Presets\n\n{head}|{' --- |' * (len(PRESETS) + 1)}\n" + "".join(rows)
 
 
-def tasks() -> str:
-    def row(name: str, values: dict[str, Any], preset: str) -> str:
-        told = ", ".join(f"`{setting}` {shown(value)}" for setting, value in values.items())
-        return f"| {name} | {preset} | {told} |\n"
+def chosen(preset: str, name: str) -> str:
+    """Writes the value that a preset has for a setting."""
+    value = PRESETS[preset].get(name, SETTINGS[name].default)
+    return FOLLOWS[name] if value is None else shown(value)
 
-    rows = [row(name, values, "any") for name, values in TASKS.items()]
-    rows += [row(name, values, f"`{preset}`") for preset, own in OF_PRESETS.items() for name, values in own.items()]
+
+def tasks() -> str:
+    """Returns the table of the tasks with settings of their own."""
+
+    def task_row(name: str, values: dict[str, Any], preset: str) -> str:
+        settings = ", ".join(f"`{setting}` {shown(value)}" for setting, value in values.items())
+        return f"| {name} | {preset} | {settings} |\n"
+
+    rows = [task_row(name, values, "any") for name, values in TASKS.items()]
+    rows += [
+        task_row(name, values, f"`{preset}`") for preset, own in OF_PRESETS.items() for name, values in own.items()
+    ]
     return "\n## Tasks\n\n| task, any version | preset | settings |\n| --- | --- | --- |\n" + "".join(rows)
 
 
 def elsewhere() -> str:
-    """What other libraries' names are here; those that are settings of td3 too need no row."""
+    """Returns other libraries' names; those that are settings of td3 too need no row."""
     sections = ["\n## Coming from another library\n\nA name that is not in a table is the same here.\n"]
     for library, names in LIBRARIES.items():
         rows = [
@@ -61,8 +80,7 @@ def elsewhere() -> str:
 
 
 def shown(value: Any) -> str:
-    if value is None:
-        return "`warmup_steps`"
+    """Writes a value for a table."""
     if value == {}:
         return "none"
     if isinstance(value, bool):

@@ -11,6 +11,7 @@ from td3.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from td3.agent import TD3, Agent, evaluate, load
+    from td3.collection import Collector
     from td3.config import Config
     from td3.errors import (
         ConfigError,
@@ -33,9 +34,12 @@ if TYPE_CHECKING:
         Started,
         Stepped,
     )
+    from td3.exploration import GaussianNoise
     from td3.learner.td3 import Learner
+    from td3.offline import Dataset
+    from td3.replay.sampling import UniformSampler
     from td3.training import Training, resume, train
-    from td3.types import Evaluation
+    from td3.types import Evaluation, Targets, Update
 
 _HOMES = {
     "td3.agent": ("TD3", "Agent", "evaluate", "load"),
@@ -49,8 +53,12 @@ _HOMES = {
         "TrainingDiverged",
     ),
     "td3.training": ("Training", "resume", "train"),
+    "td3.collection": ("Collector",),
+    "td3.exploration": ("GaussianNoise",),
     "td3.learner.td3": ("Learner",),
-    "td3.types": ("Evaluation",),
+    "td3.offline": ("Dataset",),
+    "td3.replay.sampling": ("UniformSampler",),
+    "td3.types": ("Evaluation", "Targets", "Update"),
     "td3.events": (
         "EpisodeEnded",
         "Evaluated",
@@ -70,14 +78,17 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "TD3",
     "Agent",
+    "Collector",
     "Config",
     "ConfigError",
+    "Dataset",
     "EnvironmentFailure",
     "EpisodeEnded",
     "Evaluated",
     "Evaluation",
     "Event",
     "Finished",
+    "GaussianNoise",
     "Learner",
     "Measured",
     "Noted",
@@ -89,8 +100,11 @@ __all__ = [
     "Started",
     "Stepped",
     "TD3Error",
+    "Targets",
     "Training",
     "TrainingDiverged",
+    "UniformSampler",
+    "Update",
     "__version__",
     "evaluate",
     "load",

@@ -12,8 +12,9 @@ from td3 import seeding
 from td3.collection import Policy
 from td3.config import SETTINGS, Config, checked
 from td3.environments import ActionMap, ObservationMap, Wrappers, make_envs, make_single
+from td3.environments.descriptions import describe_layout
 from td3.environments.faults import BadValue
-from td3.environments.spaces import describe_layout, space_from_data
+from td3.environments.space_data import check_kinds, space_from_data
 from td3.errors import ConfigError, RunError
 from td3.evaluation import play_episodes
 from td3.learner import policy_of
@@ -83,6 +84,7 @@ def _agent_in(chosen: Checkpoint, env: Any, parts: Parts) -> Agent:
     config = config_of(state, env, trust=True)  # nothing is imported here
     named = state.get("parts", {})
     notes = check_parts({"learner": named["learner"]} if "learner" in named else {}, parts)
+    check_kinds(state.get("spaces"))
     try:
         spaces = state["spaces"]
         observation = ObservationMap(space_from_data(spaces["observation"]), config.frame_stack)

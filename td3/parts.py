@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from td3.collection import Collector, MakeCollector
-from td3.config import env_name
+from td3.config import name_of
 from td3.errors import ConfigError
 from td3.exploration import GaussianNoise, MakeNoise
 from td3.learner import Learner
@@ -38,7 +38,7 @@ class Parts(NamedTuple):
     def names(self) -> dict[str, str]:
         """Names those that are the user's own, as 'module:Name'; a run keeps them, to ask for them again."""
         usual = USUAL._asdict()
-        return {name: env_name(part) for name, part in self._asdict().items() if part != usual[name]}
+        return {name: name_of(part) for name, part in self._asdict().items() if part != usual[name]}
 
 
 USUAL = Parts()

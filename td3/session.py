@@ -7,7 +7,7 @@ from typing import Any
 from td3 import seeding
 from td3.config import Config, env_name
 from td3.environments import Envs, Wrappers, check_apart, in_this_process, make_envs
-from td3.environments.spaces import space_to_data
+from td3.environments.space_data import check_kinds, observation_to_data, space_to_data
 from td3.errors import ConfigError, RunError, TrainingDiverged
 from td3.interrupts import Interrupt
 from td3.learner import engine_name
@@ -131,6 +131,7 @@ class Session:
         config = config_of(state, env, trust)
         check_modest(config, trust)
         parts_notes = check_parts(state.get("parts", {}), parts)
+        check_kinds(state.get("spaces"))
         torch_before = chosen.manifest.versions.get("engine", "torch") == "torch"
         before = chosen.manifest.threads if torch_before else 0
         session = cls(replace(config, **changes), parts=parts, threads=before, resumed=True)
@@ -223,7 +224,7 @@ class Session:
             "config": self.config.to_data(),
             "parts": self.parts.names(),
             "spaces": {
-                "observation": space_to_data(self.collector.observation_map.space),
+                "observation": observation_to_data(self.collector.observation_map),
                 "action": space_to_data(self.collector.action_map.space),
             },
             "playing": playing,

@@ -1,4 +1,4 @@
-"""What other libraries call things: one table for flags, keywords, the names in `config.json` and the docs."""
+"""Other libraries' names for settings and commands: one table for flags, keywords, `config.json` and the docs."""
 
 import re
 from collections.abc import Callable
@@ -28,35 +28,46 @@ _SETTINGS = {
         target_network_frequency target_network_update_freq""",
     "use {target_noise}": "policy_noise target_policy_noise smoothing_noise target_noise_std smooth_noise",
     "use {noise_clip}": "target_noise_clip clip clip_noise noise_clamp policy_noise_clip smoothing_clip noise_limit",
-    "use {exploration_noise}": """expl_noise action_noise explore_noise exploration_std exploration_sigma
-        action_noise_std noise_std gaussian_noise explore_sigma""",
+    "use {exploration_noise}": """expl_noise explore_noise exploration_std exploration_sigma action_noise_std
+        noise_std gaussian_noise explore_sigma""",
+    "use {exploration_noise}, or a class of your own: td3 train has --noise, and td3.train has noise": """action_noise
+        action_noise_class noise_class ou_noise exploration_config""",
     "use {exploration_noise}, which counts in half action ranges": "act_noise",
-    "use {exploration_noise} for the noise while playing, or {target_noise} for that of the targets": """noise sigma
-        std noise_sigma noise_scale""",
+    "use {exploration_noise} for the noise on actions, or {target_noise} for the noise on target actions": """noise
+        sigma std noise_sigma noise_scale""",
     "use {warmup_steps}": """learning_starts start_timesteps start_steps warm_up warmup_timesteps
         random_steps random_timesteps initial_random_steps init_random_frames init_random_steps learning_start
         exploration_steps start_learning burn_in prefill num_steps_sampled_before_learning_starts""",
     "use {batch_size}": "batch bs minibatch minibatch_size train_batch_size sample_batch_size",
     "use {buffer_size}": """buffer buffer_capacity buffer_length memory memory_size memory_capacity replay replay_size
         replay_buffer replay_buffer_size replay_capacity replay_memory_size capacity max_size""",
-    "transitions are sampled uniformly from one kind of memory, whose size is {buffer_size}": """replay_buffer_class
-        replay_buffer_kwargs replay_buffer_config prioritized_replay per""",
+    "use {buffer_size} for the size of the replay memory; td3 train has --sampler, and td3.train has sampler": """per
+        replay_buffer_class replay_buffer_kwargs replay_buffer_config prioritized_replay sampler replay_sampler""",
     "frames of images are stored once anyway": "optimize_memory_usage",
     "use {actor_lr} and {critic_lr}": "lr learning_rate lrs learning_rates step_size adam_lr",
     "use {actor_lr}": "pi_lr policy_lr lr_actor lr_policy actor_learning_rate policy_learning_rate lr_pi",
     "use {critic_lr}": "q_lr qf_lr value_lr lr_critic lr_q critic_learning_rate q_learning_rate value_learning_rate",
     "TD3 learns with Adam, at the rates {actor_lr} and {critic_lr}": "optimizer optimizer_class optim adam_eps",
-    "use {hidden}, a number of units for each layer": """hid l hidden_size hidden_sizes hidden_dim hidden_dims
+    "use {hidden}, the units of each layer": """hid l hidden_size hidden_sizes hidden_dim hidden_dims
         hidden_layer hidden_layers hidden_units hidden_nodes layers layer_sizes layer_size num_layers n_layers num_cells
-        net nets net_arch network network_size policy_kwargs ac_kwargs fcnet_hiddens units width depth model_config""",
-    "TD3 has one kind of policy, and {hidden} is its size": """policy policy_class policy_type actor_critic actor_class
-        model""",
+        net nets network network_size fcnet_hiddens units width depth model_config""",
+    "use {hidden} for all networks, or {actor_hidden} (pi) and {critic_hidden} (qf)": """net_arch policy_kwargs
+        ac_kwargs""",
+    "use {actor_hidden}": """pi actor_hidden_size actor_hidden_sizes actor_hidden_dim actor_hidden_dims actor_hiddens
+        actor_hidden_units actor_hidden_layers actor_layers actor_net_arch actor_num_cells actor_network actor_net
+        policy_hidden policy_hidden_sizes policy_hidden_dims policy_layers pi_hidden pi_hidden_sizes pi_layers""",
+    "use {critic_hidden}": """qf critic_hidden_size critic_hidden_sizes critic_hidden_dim critic_hidden_dims
+        critic_hiddens critic_hidden_units critic_hidden_layers critic_layers critic_net_arch critic_num_cells
+        critic_network critic_net qf_hidden qf_hidden_sizes qf_layers q_hidden q_hidden_sizes q_hiddens
+        value_hidden_sizes""",
+    "use {hidden} for its size; for a policy of your own td3 train has --learner, and td3.train has learner": """
+        policy policy_class policy_type actor_critic actor_class critic_class model learner learner_class""",
     "td3 trains with TD3 alone": "algo algorithm alg agent method",
     "use {reward_scale}": "reward_scaling reward_factor scale_reward rew_scale",
     "use {normalize_observations}": """normalize normalise normalize_obs normalise_obs obs_norm norm_obs
         normalise_observations normalize_observation normalize_states state_norm vec_normalize""",
     "use {pixels}": "from_pixels pixel_obs use_pixels visual",
-    "use {pixels} to learn from what the environment draws, or {resize} for images it observes": """image_size img_size
+    "use {pixels} to learn from rendered images, or {resize} for images in observations": """image_size img_size
         frame_size""",
     "use {grey}": "gray grayscale greyscale",
     "use {frame_stack}": "stack n_stack num_stack frames_stack stack_frames num_frames_stack stack_size",
@@ -64,7 +75,7 @@ _SETTINGS = {
     "use {random_shift}": "augment augmentation random_crop pad image_pad",
     "use {updates_per_step}": """gradient_steps grad_steps gradient_updates num_updates n_updates updates utd utd_ratio
         update_to_data replay_ratio num_gradient_steps update_per_step training_intensity""",
-    "td3 learns after every step: see {updates_per_step} and {update_schedule}": """train_freq train_every
+    "updates follow every step: see {updates_per_step} and {update_schedule}": """train_freq train_every
         train_interval training_freq update_every update_freq update_frequency update_interval collect_per_step
         step_per_collect""",
     "use {num_envs}": """n_envs envs n_env num_env number_of_envs num_environments n_environments vec_envs
@@ -88,7 +99,7 @@ _SETTINGS = {
     "every episode's return is a row of metrics.jsonl": "stats_window_size",
     "use {film}": "video record capture_video record_video save_video videos gif",
     "use {film}, and td3 watch to look at it": "render render_mode rendering display human visualize visualise",
-    "td3 resume goes on with a run, and td3.load opens one": """load load_model load_path load_checkpoint load_from
+    "td3 resume continues a run, and td3.load opens one": """load load_model load_path load_checkpoint load_from
         resume restore restore_path checkpoint_path model_path pretrained pretrained_model from_checkpoint
         init_checkpoint trained_agent""",
     "td3 train has --run DIR, and td3.train has run": """run run_dir run_name exp exp_name exp_dir experiment
@@ -107,9 +118,9 @@ _SETTINGS = {
     "spaces and bounds are read from the environment": """max_action min_action act_limit action_limit action_bound
         action_bounds action_range action_scale action_low action_high action_dim act_dim action_size n_actions
         state_dim state_size obs_dim obs_size observation_dim observation_space action_space observation_size""",
-    "an episode ends where the environment ends it: give it a time limit of its own": """horizon max_episode_steps
+    "the environment decides when an episode ends: give it a time limit": """horizon max_episode_steps
         max_ep_len max_episode_length episode_length ep_len max_path_length time_limit max_ep_steps""",
-    "only a terminated step ends a return, and truncated ones are told apart anyway": """done dones done_mask
+    "terminated and truncated steps are always handled separately": """done dones done_mask
         handle_timeout_termination no_done_at_end bootstrap_timeouts timeout_bootstrap""",
     "TD3 clips no gradients": "max_grad_norm grad_clip gradient_clip grad_norm_clip clip_grad grad_norm clip_gradients",
     "that is part of SAC, not of TD3": "alpha ent_coef entropy_coef target_entropy temperature autotune auto_alpha",
@@ -118,12 +129,12 @@ _SETTINGS = {
         config_path settings hyperparams hyperparameters yaml params""",
 }  # fmt: skip
 
-# Names that people bring along, as they find them in each library; those that td3 has too are no table's business.
+# The names in each library, those that td3 has too included.
 LIBRARIES = {
     "Stable-Baselines3": """policy env learning_rate buffer_size learning_starts batch_size tau gamma train_freq
         gradient_steps action_noise replay_buffer_class replay_buffer_kwargs optimize_memory_usage n_steps policy_delay
-        target_policy_noise target_noise_clip stats_window_size tensorboard_log policy_kwargs net_arch verbose seed
-        device total_timesteps log_interval progress_bar callback n_envs eval_freq n_eval_episodes save_freq""",
+        target_policy_noise target_noise_clip stats_window_size tensorboard_log policy_kwargs net_arch pi qf verbose
+        seed device total_timesteps log_interval progress_bar callback n_envs eval_freq n_eval_episodes save_freq""",
     "CleanRL": """exp_name seed torch_deterministic cuda track wandb_project_name wandb_entity capture_video save_model
         upload_model hf_entity env_id total_timesteps learning_rate num_envs buffer_size gamma tau batch_size
         policy_noise exploration_noise learning_starts policy_frequency noise_clip""",
@@ -166,8 +177,8 @@ _VALUES = {setting: _by_name(values) for setting, values in VALUES.items()}
 
 
 def instead_of(name: str, show: Callable[[str], str] = str) -> str:
-    """Says what td3 has for another library's setting, each of ours as `show` writes it; '' where nobody knows it."""
-    return re.sub(r"\{(\w+)\}", lambda found: show(found[1]), _BY_NAME.get(letters(name), ""))
+    """Says what td3 has for another library's setting, each of ours as `show` writes it; '' for an unknown name."""
+    return re.sub(r"\{(\w+)\}", lambda match: show(match[1]), _BY_NAME.get(letters(name), ""))
 
 
 def command_for(word: str) -> str:

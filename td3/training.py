@@ -17,7 +17,7 @@ import numpy as np
 
 from td3 import seeding
 from td3.config import Config, env_name
-from td3.environments.spaces import all_finite
+from td3.environments.actions import all_finite
 from td3.errors import ConfigError, RunError, TrainingDiverged
 from td3.evaluation import play_episodes
 from td3.events import (

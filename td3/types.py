@@ -1,5 +1,9 @@
-"""The named values that travel between the rooms: nothing here acts."""
+"""The named values that travel between the modules: nothing here acts."""
 
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -14,60 +18,100 @@ Bytes = NDArray[np.uint8]
 Rows = NDArray[Any]  # observations, one a row, as a Layout says: float32, or bytes where there are images
 
 
-class Picture(NamedTuple):
-    """The shape of one image as the networks read it."""
+class Part(NamedTuple):
+    """One part of an observation, as a row holds it.
 
-    name: str  # which part of the observation
-    channels: int
-    height: int
-    width: int
-
-    @property
-    def size(self) -> int:
-        return self.channels * self.height * self.width
-
-
-class Layout(NamedTuple):
-    """What a row of observations holds: float32 numbers; or, where there are images, bytes.
-
-    Then it begins with `stack` frames, the oldest first. Each frame has every image once, channel by channel, and
-    the last bytes are those of the float32 numbers.
+    What is done with it follows from its kind, "vector", "category", "image" or one of your own: encoders,
+    preprocessing, recorder and checker have a table each, by kind.
     """
 
-    numbers: int
-    pictures: tuple[Picture, ...] = ()
-    stack: int = 1
-
-    @property
-    def frame(self) -> int:
-        """Bytes of one frame of all images."""
-        return sum(picture.size for picture in self.pictures)
+    name: str  # where it is in the observation: "observation['camera']"
+    kind: str
+    shape: tuple[int, ...]  # of an image: (channels, height, width) of one frame
+    dtype: str = "float32"  # as it is stored; "uint8" for what is stored frame by frame
 
     @property
     def size(self) -> int:
-        """Entries of a row."""
-        return self.stack * self.frame + 4 * self.numbers if self.pictures else self.numbers
+        return math.prod(self.shape)
 
-    @property
+
+PlacedParts = tuple[tuple[Part, slice], ...]
+
+
+@dataclass(frozen=True, init=False)
+class Layout:
+    """How a row holds the parts of an observation.
+
+    Rows of float32 parts alone are float32: one part after the other. With uint8 parts, such as images, rows are bytes:
+    first `stack` frames, the oldest first, each of which has every uint8 part once; then the float32 parts' bytes.
+    """
+
+    parts: tuple[Part, ...]  # in the observation's own order
+    stack: int
+
+    def __init__(self, parts: int | Iterable[Part], stack: int = 1) -> None:
+        """Takes parts; a number stands for one vector of that length."""
+        vector = (Part("observation", "vector", (parts,)),) if isinstance(parts, int) else tuple(parts)
+        object.__setattr__(self, "parts", vector)
+        object.__setattr__(self, "stack", stack)
+
+    @cached_property
+    def frame_parts(self) -> PlacedParts:
+        """The uint8 parts, each with its slice of a frame."""
+        return _placed(part for part in self.parts if part.dtype == "uint8")
+
+    @cached_property
+    def number_parts(self) -> PlacedParts:
+        """The float32 parts, each with its slice of a row's numbers."""
+        return _placed(part for part in self.parts if part.dtype == "float32")
+
+    @cached_property
+    def frame(self) -> int:
+        """Bytes of one frame of all uint8 parts; 0 where there are none."""
+        return sum(part.size for part, _ in self.frame_parts)
+
+    @cached_property
+    def numbers(self) -> int:
+        """Numbers of all float32 parts."""
+        return sum(part.size for part, _ in self.number_parts)
+
+    @cached_property
+    def size(self) -> int:
+        """Entries of a row."""
+        return self.stack * self.frame + 4 * self.numbers if self.frame else self.numbers
+
+    @cached_property
     def dtype(self) -> Any:
-        return np.dtype(np.uint8 if self.pictures else np.float32)
+        """The dtype of a row."""
+        return np.dtype(np.uint8 if self.frame else np.float32)
 
     def frames(self, rows: Rows) -> Bytes:
-        """The images of these rows, (n, stack, frame); a view."""
+        """Returns the frames of these rows, (n, stack, frame); a view."""
         return rows[:, : self.stack * self.frame].reshape(len(rows), self.stack, self.frame)
 
     def vectors(self, rows: Rows) -> Float32s:
-        """The numbers of these rows, (n, numbers)."""
-        if not self.pictures:
+        """Returns the numbers of these rows, (n, numbers)."""
+        if not self.frame:
             return rows
         return np.ascontiguousarray(rows[:, self.stack * self.frame :]).view(np.float32)
 
     def joined(self, frames: Bytes, vectors: Float32s) -> Rows:
-        """Rows of frames (n, stack, frame) and numbers (n, numbers)."""
+        """Joins frames (n, stack, frame) and numbers (n, numbers) to rows."""
+        if not self.frame:
+            return vectors
         images = frames.reshape(len(frames), -1)
         if not self.numbers:
             return images
         return np.concatenate([images, np.ascontiguousarray(vectors).view(np.uint8)], axis=1)
+
+
+def _placed(parts: Iterable[Part]) -> PlacedParts:
+    """Lays parts one after the other."""
+    placed, start = [], 0
+    for part in parts:
+        placed.append((part, slice(start, start + part.size)))
+        start += part.size
+    return tuple(placed)
 
 
 class StepResult(NamedTuple):

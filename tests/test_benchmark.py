@@ -148,8 +148,8 @@ def test_the_peer_remembers_the_same_images_in_the_bytes_one_counts_by_hand(peer
 
 
 def test_the_peer_learns_with_the_very_layers_of_our_encoder(peer):
-    (picture,) = SMALL.layout.pictures
-    eye = ImageEncoder(picture, SMALL.stack, SMALL.encoder_channels, SMALL.encoder_features)
+    (part,) = SMALL.layout.parts
+    eye = ImageEncoder(part, SMALL.stack, SMALL.encoder_channels, SMALL.encoder_features)
     rows = torch.from_numpy(some_images(SMALL).observation[:5])
     for shared, count in ((False, 4), (True, 2)):
         model = model_of(SMALL, peer, shared)

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -14,9 +15,10 @@ import pytest
 from engines import WHY_NOT
 
 from td3.agent import load
-from td3.config import SETTINGS
+from td3.config import GROUPS, SETTINGS
 from td3.learner import selftest
 from td3.views import cli
+from td3.views.flags import flag
 
 COMMANDS = cli.make_parser()[1]
 TD3 = [sys.executable, "-m", "td3"]
@@ -55,11 +57,21 @@ def test_help_answers_without_importing_torch_numpy_or_gymnasium():
 def test_train_help_tells_every_setting_with_its_meaning(capsys):
     with pytest.raises(SystemExit) as end:
         cli.main(["train", "--help"])
-    told = " ".join(capsys.readouterr().out.split())
+    shown = capsys.readouterr().out
+    text = " ".join(shown.split())
     assert end.value.code == 0
     for name, known in SETTINGS.items():
-        assert " ".join(known.meaning.split()) in told.replace("- ", "-"), name
-        assert name == "env" or cli.flag(name) in told
+        assert " ".join(known.meaning.split()) in text.replace("- ", "-"), name
+        assert name == "env" or flag(name) in text
+
+
+def test_train_help_has_a_section_for_each_group_with_its_flags(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["train", "--help"])
+    sections = dict(re.findall(r"^(\w.*):\n((?:  .*\n)*)", capsys.readouterr().out, re.MULTILINE))
+    for group, names in GROUPS.items():
+        shown = re.findall(r"^  (--[a-z-]+)", sections[group], re.MULTILINE)
+        assert shown == [flag(name) for name in names if name != "env"]
 
 
 def test_td3_alone_shows_its_help(capsys):

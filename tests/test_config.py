@@ -13,11 +13,13 @@ import pytest
 import torch
 
 from td3 import TD3, synonyms
-from td3.config import OF_PRESETS, PRESETS, SETTINGS, TASKS, Config, in_words, parse, range_words
+from td3.config import GROUPS, SETTINGS, Config
+from td3.config.presets import OF_PRESETS, PRESETS, TASKS
+from td3.config.values import in_words
 from td3.errors import ConfigError
 from td3.session import Session
 from td3.training import advance
-from td3.views import cli
+from td3.views import cli, flags
 from td3.wording import letters
 
 
@@ -55,8 +57,19 @@ def test_every_preset_and_task_setting_is_a_valid_setting():
 def test_every_setting_has_a_meaning_and_a_default_it_admits():
     for name, known in SETTINGS.items():
         assert len(known.meaning) > 10, name
-        if name != "update_after":
+        if known.default is not None:
             assert getattr(Config(env="X-v0", **{name: known.default} if name != "env" else {}), name) is not None
+
+
+def names_in_order(problem, *parts):
+    """Whether a refusal is one line that begins with the first of these and names the others after it."""
+    text, place = str(problem), 0
+    assert text.startswith(parts[0]) and "\n" not in text, text
+    for part in parts:
+        place = text.find(part, place)
+        assert place >= 0, (part, text)
+        place += len(part)
+    return True
 
 
 BAD = [
@@ -90,7 +103,7 @@ BAD = [
 def test_a_bad_value_is_refused_with_field_value_and_range(name, value):
     with pytest.raises(ConfigError) as refusal:
         Config(**{name: value})
-    assert str(refusal.value).startswith(f"{name} must be {range_words(name)}; got {value!r}.")
+    assert names_in_order(refusal.value, name, SETTINGS[name].range_words, repr(value))
     assert isinstance(refusal.value, ValueError)
 
 
@@ -107,10 +120,10 @@ def test_a_bad_value_is_refused_with_field_value_and_range(name, value):
         ("update_schedule", "episodes", "episode"),
     ],
 )
-def test_a_near_or_foreign_value_is_told_the_right_one(name, value, meant):
+def test_a_near_or_foreign_value_gets_the_right_one(name, value, meant):
     with pytest.raises(ConfigError) as refusal:
         Config(**{name: value})
-    assert str(refusal.value).endswith(f"got {value!r}. Did you mean {meant}?")
+    assert names_in_order(refusal.value, name, repr(value), meant)
 
 
 NASTY = [
@@ -163,8 +176,8 @@ WORDS = [
 def test_whatever_is_typed_for_a_flag_is_taken_or_refused_in_one_line(name, parser):
     taken = 0
     for text in WORDS:
-        words = ["--", text] if name == "env" else [f"{cli.flag(name)}={text}"]
-        config = outcome(lambda words=words: cli.config_of(parser.parse_args(["train", *words])))
+        words = ["--", text] if name == "env" else [f"{flags.flag(name)}={text}"]
+        config = outcome(lambda words=words: flags.config_of(parser.parse_args(["train", *words])))
         taken += isinstance(config, Config)
         assert isinstance(config, Config) or (
             "\n" not in config and len(config) < 500 and config.startswith((name, "--env-arg"))
@@ -195,8 +208,9 @@ def test_the_largest_counts_that_are_taken_do_not_overflow_later():
 
 def test_an_environment_itself_is_refused_with_what_to_pass():
     env = gymnasium.make("Pendulum-v1")
-    with pytest.raises(ConfigError, match=r"env must be .*callable.*pass what makes one"):
+    with pytest.raises(ConfigError) as refusal:
         Config(env=env)
+    assert names_in_order(refusal.value, "env", "callable", type(env).__name__)
     env.close()
 
 
@@ -213,7 +227,7 @@ FOREIGN = [
     ("policy_noise", "target_noise"),
     ("target_policy_noise", "target_noise"),
     ("target_noise_clip", "noise_clip"),
-    ("action_noise", "exploration_noise"),
+    ("action_noise", "exploration_noise --noise"),
     ("expl_noise", "exploration_noise"),
     ("start_timesteps", "warmup_steps"),
     ("learning_starts", "warmup_steps"),
@@ -221,8 +235,13 @@ FOREIGN = [
     ("n_steps", "n_step steps"),
     ("replay_size", "buffer_size"),
     ("hidden_sizes", "hidden"),
-    ("policy_kwargs", "hidden"),
-    ("policy", "policy hidden"),
+    ("policy_kwargs", "hidden actor_hidden critic_hidden"),
+    ("net_arch", "hidden actor_hidden critic_hidden"),
+    ("pi", "actor_hidden"),
+    ("qf", "critic_hidden"),
+    ("actor_hidden_sizes", "actor_hidden"),
+    ("policy", "hidden --learner"),
+    ("replay_buffer_class", "buffer_size --sampler"),
     ("n_envs", "num_envs"),
     ("env_id", "env"),
     ("eval_freq", "eval_every"),
@@ -250,17 +269,18 @@ def test_a_name_of_another_library_is_refused_with_the_right_setting(name, ours)
     for way in ways:
         with pytest.raises(ConfigError) as refusal:
             way()
-        said = str(refusal.value)
-        assert said.startswith(f"{name} is not a setting") and "\n" not in said
+        text = str(refusal.value)
+        assert names_in_order(text, name)
         for word in ours.split():
-            assert re.search(rf"(?<!\w){re.escape(word)}(?!\w)", said.removeprefix(name)), said
+            assert re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text.removeprefix(name)), text
 
 
 @pytest.mark.parametrize("name", ["frobnicate", "xyz", "zzz_size", "q"])
 def test_a_name_that_means_nothing_gets_no_suggestion(name):
     with pytest.raises(ConfigError) as refusal:
         Config(**{name: 1})
-    assert str(refusal.value) == f"{name} is not a setting."
+    text = str(refusal.value)
+    assert names_in_order(text, name) and "?" not in text and ":" not in text
 
 
 def test_every_synonym_stands_once_and_leads_to_settings_that_there_are():
@@ -278,46 +298,76 @@ def test_every_synonym_stands_once_and_leads_to_settings_that_there_are():
 
 
 def test_the_ways_of_stable_baselines3_are_answered_in_our_words():
-    with pytest.raises(ConfigError, match=r"TD3\('Pendulum-v1', seed=0\).*got 'MlpPolicy', 'Pendulum-v1'"):
+    with pytest.raises(ConfigError) as refusal:
         TD3("MlpPolicy", "Pendulum-v1", verbose=1)
+    assert names_in_order(refusal.value, "TD3", "TD3('Pendulum-v1', seed=0)", "'MlpPolicy', 'Pendulum-v1'")
     agent = TD3("Pendulum-v1")
-    with pytest.raises(ConfigError, match="total_timesteps is no argument of learn: use steps"):
+    with pytest.raises(ConfigError) as refusal:
         agent.learn(total_timesteps=1_000)
-    with pytest.raises(ConfigError, match=r"steps must be .*; got None"):
+    assert names_in_order(refusal.value, "total_timesteps", "learn", "steps")
+    with pytest.raises(ConfigError) as refusal:
         agent.learn()
+    assert names_in_order(refusal.value, "steps", "None")
 
 
-def test_help_tells_meaning_range_default_and_source_of_every_setting():
+def test_every_setting_is_in_one_group_and_groups_keep_the_order_of_the_fields():
+    assert [name for names in GROUPS.values() for name in names] == [field.name for field in fields(Config)]
+    assert len(GROUPS) == 11 and all(0 < len(names) <= 9 for names in GROUPS.values())
+    assert GROUPS["Networks"] == ("hidden", "actor_hidden", "critic_hidden", "normalize_observations")
+
+
+def test_actor_and_critics_have_the_hidden_layers_of_all_networks_or_their_own():
+    both = Config(env="X-v0", hidden=(8, 9))
+    assert both.actor_layers == both.critic_layers == (8, 9) and both.actor_hidden is both.critic_hidden is None
+    own = replace(both, actor_hidden=[4], critic_hidden=())
+    assert (own.actor_layers, own.critic_layers, own.hidden) == ((4,), (), (8, 9))
+    assert replace(both, hidden=(5,)).actor_layers == (5,)
+    assert Config(preset="paper", env="X-v0", critic_hidden=(7,)).actor_layers == (400, 300)
+    assert Config.from_data(own.to_data()) == own and own.to_data()["actor_hidden"] == [4]
+
+
+def test_a_config_written_before_a_setting_existed_is_read_with_its_default():
+    config = Config(env="X-v0", hidden=(8, 9))
+    before = {name: value for name, value in config.to_data().items() if name not in ("actor_hidden", "critic_hidden")}
+    assert Config.from_data(before) == config
+
+
+def test_help_shows_meaning_range_default_and_source_of_every_setting_under_its_group():
     text = pydoc.plain(pydoc.render_doc(Config))
-    told = " ".join(text.replace(" |", "").split())
+    words = " ".join(text.replace(" |", "").split())
+    for group, names in GROUPS.items():
+        section = words.split(f" {group} {'-' * len(group)} ")[1].split(" ---")[0]
+        assert all(f" {name}: " in f" {section}" for name in names)
     assert max(map(len, text.splitlines())) <= 110 and "<" not in text.split("Methods defined here")[0]
     for name, known in SETTINGS.items():
-        assert f" {name}: " in told and " ".join(known.meaning.split()) in told, name
-        assert known.allowed in told and known.source in told
-        assert known.default in (None, {}) or f"default {in_words(known.default)}" in told
+        assert f" {name}: " in words and " ".join(known.meaning.split()) in words, name
+        assert known.allowed in words and known.source in words
+        assert known.default in (None, {}) or f"default {in_words(known.default)}" in words
     shown = inspect.signature(Config).parameters
     assert {name: one.default for name, one in shown.items()} == {name: one.default for name, one in SETTINGS.items()}
     assert Config(**{name: one.default for name, one in shown.items()}) == Config(
-        **{name: known.default for name, known in SETTINGS.items() if name != "update_after"}
+        **{name: known.default for name, known in SETTINGS.items() if known.default is not None}
     )
 
 
 def test_more_workers_than_environments_are_refused():
-    with pytest.raises(ConfigError, match="workers must be at most num_envs, which is 2; got 3"):
+    with pytest.raises(ConfigError) as refusal:
         Config(num_envs=2, workers=3)
+    assert names_in_order(refusal.value, "workers", "num_envs", "2", "3")
 
 
 def test_plain_data_brings_back_the_same_config():
     config = Config(env="Swimmer-v5", preset="paper", hidden=(8,), seed=3)
     assert Config.from_data(config.to_data()) == config
-    with pytest.raises(ConfigError, match=r"gama is not a setting\. Did you mean gamma\?"):
+    with pytest.raises(ConfigError) as refusal:
         Config.from_data({"gama": 0.9})
+    assert names_in_order(refusal.value, "gama", "gamma")
 
 
 def test_numpy_numbers_lists_and_underscores_are_understood():
     assert Config(steps=np.int64(5), gamma=np.float32(0.5), hidden=[8, 9]).hidden == (8, 9)
-    assert parse("steps", "1_000") == 1_000 and parse("hidden", "400,300") == (400, 300)
-    assert parse("gamma", "1e-1") == 0.1 and parse("worker_timeout", "1_000.5") == 1_000.5
+    assert SETTINGS["steps"].parse("1_000") == 1_000 and SETTINGS["hidden"].parse("400,300") == (400, 300)
+    assert SETTINGS["gamma"].parse("1e-1") == 0.1 and SETTINGS["worker_timeout"].parse("1_000.5") == 1_000.5
     assert Config(steps=1e6).steps == 1_000_000 and isinstance(Config(steps=np.float64(1e6)).steps, int)
     assert Config(hidden=torch.tensor([8, 9]), seed=torch.tensor(5)).seed == 5
 

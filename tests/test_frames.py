@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from layouts import image_part, layout_of
 
 from td3.collection import Collector
 from td3.config import Config
@@ -23,7 +24,7 @@ from td3.replay import FrameMemory, Memory, bytes_per_transition, make_memory
 from td3.replay.links import NONE, Links
 from td3.session import Session
 from td3.training import advance
-from td3.types import Layout, Picture, Transitions
+from td3.types import Layout, Transitions
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that a worker need not import this file, and PyTorch
 LENGTHS = (1, 2, 3, 5, 8)
@@ -459,12 +460,13 @@ def test_gathered_frames_are_copies():
 
 
 def test_a_hundred_thousand_stacked_colour_images_take_little_more_than_one_frame_each():
-    colour = Layout(0, (Picture("observation", 3, 84, 84),), stack=3)
+    colour = layout_of(0, (image_part("observation", 3, 84, 84),), stack=3)
     assert 2.1e9 <= bytes_per_transition(colour, 6) * 100_000 <= 2.2e9
-    grey = Layout(0, (Picture("observation", 1, 32, 32),), stack=3)
+    images = (image_part("observation", 1, 32, 32),)
+    grey, both = layout_of(0, images, stack=3), layout_of(7, images, stack=3)
     assert 1_024 < bytes_per_transition(grey, 1) <= 1_070
     assert bytes_per_transition(grey, 1, n_step=5) == bytes_per_transition(grey, 1)
-    assert bytes_per_transition(grey._replace(numbers=7), 1) == bytes_per_transition(grey, 1) + 28
+    assert bytes_per_transition(both, 1) == bytes_per_transition(grey, 1) + 28
     memory = make_memory(50, grey, 1, 1, GAMMA)
     assert memory.nbytes == 50 * bytes_per_transition(grey, 1)
 

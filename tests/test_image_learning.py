@@ -11,6 +11,7 @@ import torch
 from dots import SMALL, Box, Dot, images, session_of, some
 from example_envs import Spaces
 from gymnasium import spaces
+from layouts import image_part, layout_of
 from tiny import numbers, same
 from torch.nn.functional import conv2d, layer_norm, linear, mse_loss
 
@@ -21,11 +22,11 @@ from td3.errors import ConfigError
 from td3.learner import Learner
 from td3.learner.preprocessing import Normalizer, preprocess, shifted
 from td3.training import advance, evaluate
-from td3.types import Batch, Layout, Picture, Transitions
+from td3.types import Batch, Layout, Transitions
 
 # ---- the encoder ----
 
-TWO = Layout(2, (Picture("a", 1, 9, 8), Picture("b", 3, 8, 11)), stack=2)
+TWO = layout_of(2, (image_part("a", 1, 9, 8), image_part("b", 3, 8, 11)), stack=2)
 
 
 def learner_of(layout=TWO, action_size=2, **settings):
@@ -56,17 +57,20 @@ def in_double(learner):
 def by_hand(encoder, layout, rows):
     """The features in float64: bytes to [−½, ½], convolutions with stride 2, a linear layer, a norm, tanh."""
     pixels = layout.frames(rows).astype(np.float64) / 255 - 0.5
-    found, start = [], 0
-    for picture, eye in zip(layout.pictures, encoder.eyes, strict=True):
-        x = torch.from_numpy(pixels[..., start : start + picture.size].copy())
-        x = x.reshape(len(rows), layout.stack * picture.channels, picture.height, picture.width)
-        start += picture.size
-        for layer in eye.convolutions:
+    features, start = [], 0
+    pictures = [part for part in layout.parts if part.kind == "image"]
+    for part, encoder_of_part in zip(pictures, encoder.parts, strict=False):  # images first, then all numbers
+        channels, height, width = part.shape
+        x = torch.from_numpy(pixels[..., start : start + part.size].copy())
+        x = x.reshape(len(rows), layout.stack * channels, height, width)
+        start += part.size
+        for layer in encoder_of_part.convolutions:
             if isinstance(layer, torch.nn.Conv2d):
                 x = conv2d(x, layer.weight.double(), layer.bias.double(), stride=2, padding=1).clamp(min=0)
-        x = linear(x.flatten(1), eye.joined.weight.double(), eye.joined.bias.double())
-        found.append(layer_norm(x, (x.shape[1],), eye.norm.weight.double(), eye.norm.bias.double()).tanh())
-    return torch.cat([*found, torch.from_numpy(layout.vectors(rows).astype(np.float64))], dim=1)
+        x = linear(x.flatten(1), *(tensor.double() for tensor in encoder_of_part.joined.parameters()))
+        norm = [tensor.double() for tensor in encoder_of_part.norm.parameters()]
+        features.append(layer_norm(x, (x.shape[1],), *norm).tanh())
+    return torch.cat([*features, torch.from_numpy(layout.vectors(rows).astype(np.float64))], dim=1)
 
 
 def test_features_are_what_a_computation_by_hand_gives_and_numbers_pass_unchanged():
@@ -97,10 +101,10 @@ def test_the_stack_is_read_in_its_order():
     assert np.abs(learner.act(rows) - learner.act(turned)).max() > 1e-4
 
 
-def test_each_image_has_an_eye_of_its_own():
-    layout = Layout(0, (Picture("left", 1, 8, 8), Picture("right", 1, 8, 8)))
+def test_each_image_has_an_encoder_of_its_own():
+    layout = layout_of(0, (image_part("left", 1, 8, 8), image_part("right", 1, 8, 8)))
     encoder = learner_of(layout).critics.encoder
-    left, right = encoder.eyes
+    left, right = encoder.parts
     assert {one.data_ptr() for one in left.parameters()}.isdisjoint(one.data_ptr() for one in right.parameters())
     image = some(3, 64)
     features = encoder(torch.from_numpy(np.concatenate([image, image], axis=1))).detach()
@@ -198,13 +202,15 @@ def transitions(rows):
     )
 
 
-@pytest.mark.parametrize("layout", [Layout(3), Layout(3, (Picture("a", 1, 8, 8),), 2)], ids=["numbers", "images too"])
+@pytest.mark.parametrize(
+    "layout", [Layout(3), layout_of(3, (image_part("a", 1, 8, 8),), 2)], ids=["numbers", "images too"]
+)
 @pytest.mark.parametrize("chunk", [1, 7, 100, 300])
 def test_mean_and_deviation_are_those_of_everything_added(layout, chunk):
     rng = np.random.default_rng(0)
     seen = (rng.standard_normal((300, 3)) * [1, 50, 1e-3] + [1000, -7, 0]).astype(np.float32)
     frames = rng.integers(0, 256, (300, layout.stack, layout.frame), np.uint8)
-    rows = layout.joined(frames, seen) if layout.pictures else seen
+    rows = layout.joined(frames, seen)
     normalizer = Normalizer(layout)
     for first in range(0, 300, chunk):
         normalizer.add(transitions(rows[first : first + chunk]))
@@ -215,8 +221,7 @@ def test_mean_and_deviation_are_those_of_everything_added(layout, chunk):
     assert normal.dtype == rows.dtype and normal.shape == rows.shape
     expected = (wide - wide.mean(axis=0)) / np.sqrt(wide.var(axis=0) + 1e-8)
     assert layout.vectors(normal) == pytest.approx(expected, abs=1e-6)
-    if layout.pictures:
-        assert (layout.frames(normal) == layout.frames(rows)).all()
+    assert (layout.frames(normal) == layout.frames(rows)).all()
 
 
 def test_what_lies_far_out_is_read_as_ten_deviations_and_nothing_is_divided_by_nought():
@@ -269,7 +274,7 @@ def test_the_statistics_stand_still_while_an_agent_is_evaluated_and_go_with_it(k
 
 # ---- images are shifted ----
 
-FLAT = Layout(1, (Picture("a", 1, 3, 4),))
+FLAT = layout_of(1, (image_part("a", 1, 3, 4),))
 
 
 def test_an_image_moves_down_and_right_and_its_edge_is_repeated():
@@ -295,14 +300,14 @@ def test_an_image_moves_down_and_right_and_its_edge_is_repeated():
 def test_all_images_of_a_row_move_alike_and_each_row_by_itself():
     rows, shifts = rows_of(TWO, 5), np.array([[2, -1], [0, 0], [-2, -2], [1, 2], [0, -2]])
     told, start = TWO.frames(shifted(rows, TWO, shifts)), 0
-    for picture in TWO.pictures:
-        shape = (5, TWO.stack, picture.channels, picture.height, picture.width)
-        before, after = (one[..., start : start + picture.size].reshape(shape) for one in (TWO.frames(rows), told))
+    for channels, height, width in ((1, 9, 8), (3, 8, 11)):
+        shape, end = (5, TWO.stack, channels, height, width), start + channels * height * width
+        before, after = (one[..., start:end].reshape(shape) for one in (TWO.frames(rows), told))
         for row, (down, right) in enumerate(shifts):
-            y = np.clip(np.arange(picture.height) - down, 0, picture.height - 1)
-            x = np.clip(np.arange(picture.width) - right, 0, picture.width - 1)
+            y = np.clip(np.arange(height) - down, 0, height - 1)
+            x = np.clip(np.arange(width) - right, 0, width - 1)
             assert (after[row] == before[row][:, :, y][:, :, :, x]).all()
-        start += picture.size
+        start = end
 
 
 def test_s_and_its_successor_are_shifted_apart_and_numbers_are_left_alone():
@@ -326,7 +331,7 @@ def test_s_and_its_successor_are_shifted_apart_and_numbers_are_left_alone():
     assert torch.equal(unmoved.observation, raw.observation)
     assert preprocess(raw, TWO, None, None) is raw
     still = learner_of()
-    still.memory = learner.memory
+    still.sampler = learner.sampler
     assert still.sample(np.random.default_rng(0), np.random.default_rng(1)).shifts is None
 
 
@@ -456,7 +461,7 @@ def test_a_policy_that_normalises_can_be_sent_elsewhere(tmp_path):
     ],
 )  # fmt: skip
 def test_check_and_train_refuse_the_same(settings, refusal):
-    from td3.views.checking import check_environment
+    from td3.views.env_report import check_environment
 
     config = Config(**{"env": Dot, "steps": 20, **SMALL, **settings})
     for attempt in (lambda: check_environment(config), lambda: list(td3.train(config))):

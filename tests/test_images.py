@@ -11,14 +11,16 @@ from dots import Box, Dot, images, some
 from example_envs import Spaces
 from gymnasium import spaces
 from gymnasium.vector import SyncVectorEnv
+from layouts import image_part, layout_of
 
 from td3.collection import Collector
 from td3.config import Config
 from td3.environments import ObservationMap, Wrappers, make_envs
-from td3.environments.spaces import BadValue, space_from_data, space_to_data
+from td3.environments.faults import BadValue
+from td3.environments.space_data import space_from_data, space_to_data
 from td3.environments.wrappers import Prepared, Rendered, Repeated
 from td3.errors import ConfigError, EnvironmentFailure, SpaceError
-from td3.types import Layout, Picture
+from td3.types import Layout, Part
 
 # ---- observations become rows ----
 
@@ -44,7 +46,7 @@ def planes(frame_bytes, channels, find, image):
 def test_every_pixel_of_every_shape_of_image_has_its_place(shape):
     channels, find = SHAPES[shape]
     seen, image = ObservationMap(images(*shape)), some(*shape)
-    assert seen.layout == Layout(0, (Picture("observation", channels, 9, 10),), 1)
+    assert seen.layout == layout_of(0, (image_part("observation", channels, 9, 10),), 1)
     row = seen.flatten_one(image)
     assert row.dtype == seen.layout.dtype == np.uint8 and row.shape == (channels * 90,) == (seen.size,)
     assert planes(seen.layout.frames(row[None])[0, 0], channels, find, image)
@@ -56,7 +58,7 @@ def test_every_pixel_of_every_shape_of_image_has_its_place(shape):
 def test_stacked_frames_lie_one_after_the_other_the_oldest_first(shape):
     channels, find = SHAPES[shape]
     seen, batch = ObservationMap(images(3, *shape), frame_stack=3), some(2, 3, *shape)
-    assert seen.layout == Layout(0, (Picture("observation", channels, 9, 10),), 3)
+    assert seen.layout == layout_of(0, (image_part("observation", channels, 9, 10),), 3)
     rows, was_batch = seen.rows(batch)
     frames = seen.layout.frames(rows)
     assert was_batch and frames.shape == (2, 3, channels * 90)
@@ -78,8 +80,15 @@ def test_images_nested_anywhere_come_first_and_numbers_keep_their_order_behind_t
     flat, colour = some(8, 9, seed=1), some(3, 8, 8, seed=2)
     table = np.arange(16, dtype=np.uint8).reshape(4, 4)
     row = seen.flatten_one({"a": np.array([0.5, -0.25]), "b": (flat, 2, table), "c": {"eye": colour, "ear": 3.0}})
-    names = ("observation['b'][0]", "observation['c']['eye']")
-    assert seen.layout == Layout(22, (Picture(names[0], 1, 8, 9), Picture(names[1], 3, 8, 8)))
+    assert seen.layout.parts == (
+        Part("observation['a']", "vector", (2,)),
+        image_part("observation['b'][0]", 1, 8, 9),
+        Part("observation['b'][1]", "category", (3,)),
+        Part("observation['b'][2]", "vector", (16,)),
+        Part("observation['c']['ear']", "vector", (1,)),
+        image_part("observation['c']['eye']", 3, 8, 8),
+    )
+    assert (seen.layout.numbers, seen.layout.frame, seen.layout.stack) == (22, 72 + 192, 1)
     assert row.tobytes()[: 72 + 192] == flat.tobytes() + colour.tobytes()
     assert row.size == 72 + 192 + 4 * 22
     assert seen.layout.vectors(row[None])[0].tolist() == [0.5, -0.25, 0, 0, 1, *range(16), 3]
@@ -247,7 +256,8 @@ def test_stacked_frames_are_copies_because_environments_reuse_their_arrays(wrapp
 def test_a_table_of_five_dimensions_beside_a_stacked_image_stays_numbers():
     space = spaces.Dict({"eye": images(8, 8), "table": images(2, 1, 1, 8, 8)})
     envs = make_envs(lambda: Spaces(space, Box(-1, 1, (1,))), wrappers=Wrappers(frame_stack=3))
-    assert envs.observation.layout == Layout(128, (Picture("observation['eye']", 1, 8, 8),), 3)
+    eye, table = image_part("observation['eye']", 1, 8, 8), Part("observation['table']", "vector", (128,))
+    assert envs.observation.layout == Layout([eye, table], 3)
     assert envs.reset([0]).shape == (1, 3 * 64 + 4 * 128)
 
 
@@ -335,7 +345,7 @@ def test_what_is_drawn_is_what_is_seen():
 
     envs = make_envs(Blind, 2, wrappers=Wrappers(pixels=12))
     rows = envs.reset([1, 2])
-    assert envs.observation.layout == Layout(0, (Picture("observation", 3, 12, 12),))
+    assert envs.observation.layout == layout_of(0, (image_part("observation", 3, 12, 12),))
     assert envs.observation.space == images(12, 12, 3)
     for env, row in zip(envs.envs, rows, strict=True):
         drawn = env.unwrapped.render().reshape(12, 2, 12, 3, 3).mean(axis=(1, 3))  # (24, 36) becomes (12, 12)
@@ -390,7 +400,7 @@ def test_a_view_survives_the_journey_to_a_worker_to_the_bit():
     def play(workers):
         envs = make_envs(Dot, 2, workers, wrappers=wrappers)
         try:
-            assert envs.observation.layout == Layout(0, (Picture("observation", 1, 12, 12),), 3)
+            assert envs.observation.layout == layout_of(0, (image_part("observation", 1, 12, 12),), 3)
             collector = Collector(envs, [5, 6], np.random.default_rng(0), 1_000, 0.1)
             return [collector.collect(lambda observation: observation).transitions for _ in range(20)]
         finally:
@@ -445,7 +455,7 @@ def test_mujoco_draws_what_can_be_learned_from():
     envs = make_envs("InvertedPendulum-v5", wrappers=Wrappers(pixels=16))
     rows = [envs.reset([0]), *(envs.step(np.ones((1, 1), np.float32)).next_observation for _ in range(4))]
     envs.close()
-    assert envs.observation.layout == Layout(0, (Picture("observation", 3, 16, 16),))
+    assert envs.observation.layout == layout_of(0, (image_part("observation", 3, 16, 16),))
     assert all(len(np.unique(row)) > 4 for row in rows)
     assert all((before != after).any() for before, after in itertools.pairwise(rows))
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from td3.views import cli
-from td3.views.watching import address_of, is_here
+from td3.views.page_host import address_of, is_here
 from td3.views.web.runs import Watched
 
 

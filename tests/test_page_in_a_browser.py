@@ -13,7 +13,7 @@ import pytest
 from browser import chromium, opened, serving, visiting
 from folders import append, make_run
 
-from td3.config import Config
+from td3.config import GROUPS, Config
 from td3.training import train
 from td3.views.web import live, run_index
 from td3.views.web.runs import Watched
@@ -258,6 +258,8 @@ def test_a_run_page_opened_before_its_run_loads_all_of_it_when_it_appears(page, 
         assert drawn_lines(page, "eval/mean_return")[-1]["y"] == evaluated
         assert len(drawn(page, "twin_gap", recorded)["y"]) == recorded
         assert page.locator("[data-setting=batch_size] td").text_content() == "32"
+        captions = page.locator("#configuration caption").all_text_contents()
+        assert captions == [*GROUPS, "Versions"]
         assert page.locator("#absent").is_hidden()
         append(root / "late", [{"step": 700, "eval/mean_return": -5.0}])
         page.wait_for_function("() => document.querySelector('[data-chart*=mean_return]').data.at(-1).x.at(-1) == 700")

@@ -8,7 +8,7 @@ import socket
 import msgspec
 from folders import append, ask, id_of, make_run, rows_of
 
-from td3.config import Config
+from td3.config import GROUPS, Config
 from td3.views.web.live import QUEUE, Followed, Hub, Viewer
 from td3.views.web.run_index import RunIndex
 from td3.views.web.runs import Watched
@@ -72,6 +72,20 @@ def test_runs_that_differ_in_their_seed_alone_are_one_group(tmp_path):
         make_run(tmp_path / name, config=Config(**changes).to_data())
     rows = rows_of(tmp_path)
     assert rows["a"]["group"] == rows["b"]["group"] != rows["c"]["group"]
+
+
+def test_a_run_of_before_a_setting_existed_is_of_the_same_group(tmp_path):
+    config = Config().to_data()
+    make_run(tmp_path / "new", config=config)
+    make_run(tmp_path / "old", config={name: value for name, value in config.items() if value is not None})
+    assert rows_of(tmp_path)["new"]["group"] == rows_of(tmp_path)["old"]["group"]
+
+
+def test_a_runs_settings_come_with_the_groups_they_are_shown_in(tmp_path):
+    make_run(tmp_path / "run")
+    answer = ask(tmp_path, f"/api/run?id={id_of(tmp_path, 'run')}").json()
+    assert {name: tuple(names) for name, names in answer["groups"].items()} == GROUPS
+    assert {name for names in answer["groups"].values() for name in names} == set(answer["config"])
 
 
 def test_a_row_is_read_again_only_when_a_file_has_changed(tmp_path, monkeypatch):

@@ -16,19 +16,25 @@ import torch
 from engines import BOTH, WHY_NOT
 from example_envs import Counting, Probe
 from gymnasium import spaces
+from layouts import image_part, layout_of
 from learners import filled
 from sessions import Clock, played
 
 import td3
-from td3 import recording, training
+from td3 import run_output
 from td3.config import Config
 from td3.learner import Learner
 from td3.learner.making import bytes_of_networks, make_learner
 from td3.learner.native.engine import NativeLearner
-from td3.recording import Allowance, Recorder, chosen, histogram
+from td3.recording import Allowance, Recorder
+from td3.recording import update as recorded_update
+from td3.recording.file import LONGEST_LINE
+from td3.recording.measures import histogram
+from td3.recording.observations import averaged
+from td3.recording.update import NETWORKS, rows_to_show
 from td3.replay import bytes_per_transition
 from td3.storage import read_metrics, verify
-from td3.types import Layout, Picture, Transitions
+from td3.types import Layout, Transitions
 
 SMALL = {"hidden": (16, 16), "batch_size": 16, "threads": 1, "eval_episodes": 2, "film": False}
 ENGINES = {"native": NativeLearner, "torch": Learner}
@@ -42,7 +48,13 @@ def config(**settings):
 @pytest.fixture
 def _always(monkeypatch):
     """Where no time passes, nothing costs anything: every update is recorded that may be."""
-    monkeypatch.setattr(training, "Recorder", partial(Recorder, clock=lambda: 0.0))
+    monkeypatch.setattr(run_output, "Recorder", partial(Recorder, clock=lambda: 0.0))
+
+
+def record(recorder, learner, step, replay, smoothing, engine):
+    """One update, recorded even if that is not due; returns its means."""
+    recorder.engine = engine
+    return learner.learn(replay, smoothing, recorder.observing(step, learner.updates) or recorder).means()
 
 
 def lines(run):
@@ -85,10 +97,10 @@ def tiny_record(engine, tmp_path, monkeypatch, count, **settings):
     replay, smoothing = np.random.default_rng(0), np.random.default_rng(1)
     for number in range(1, count + 1):
         assert recorder.due(number, learner.updates)
-        before = {name: kept(getattr(learner, name)) for name in recording.NETWORKS}
+        before = {name: kept(getattr(learner, name)) for name in NETWORKS}
         rows, noise, _ = learner.sample(np.random.default_rng(0), np.random.default_rng(1))
         replay, smoothing = np.random.default_rng(0), np.random.default_rng(1)
-        means = recorder.learn(learner, number, replay, smoothing, "by hand")
+        means = record(recorder, learner, number, replay, smoothing, "by hand")
     recorder.close()
     return learner, before, rows, noise.numpy() * 0.2, lines(tmp_path)[-1], means
 
@@ -145,7 +157,7 @@ def test_a_recorded_update_tells_what_can_be_worked_out_on_paper(engine, tmp_pat
     ages = 2 - rows
     assert told["memory"] == {"rows": 3, "capacity": 8, "mean_age": ages.mean(), "oldest_age": 2}
     # every network moved, and Adam's first step is one learning rate for every number that has a gradient
-    after = {name: kept(getattr(learner, name)) for name in recording.NETWORKS}
+    after = {name: kept(getattr(learner, name)) for name in NETWORKS}
     moved = told["moved"]
     assert moved["critic1"] == pytest.approx(apart(before["critics"], after["critics"], 0), rel=1e-6)
     assert moved["critic1"] == pytest.approx(tiny.LR * math.sqrt(5), rel=1e-2)
@@ -194,7 +206,7 @@ def test_long_vectors_are_cut_many_actions_are_counted_and_an_end_is_among_the_r
     with torch.no_grad():
         learner.actor.layers[-1].bias[0] = 50.0  # one dimension of 35 always at its bound
     recorder = Recorder(tmp_path / "updates.jsonl", settings, 0)
-    recorder.learn(learner, 1, np.random.default_rng(0), np.random.default_rng(1), "native")
+    record(recorder, learner, 1, np.random.default_rng(0), np.random.default_rng(1), "native")
     recorder.close()
     (told,) = lines(tmp_path)
     assert (told["observation_size"], told["action_size"]) == (40, 35)
@@ -209,12 +221,12 @@ def test_long_vectors_are_cut_many_actions_are_counted_and_an_end_is_among_the_r
 
 def test_the_first_rows_are_shown_and_the_first_end_takes_the_last_place_if_none_is_among_them():
     ends = np.zeros(20, bool)
-    assert chosen(ends) == [0, 1, 2, 3, 4, 5]
+    assert rows_to_show(ends) == [0, 1, 2, 3, 4, 5]
     ends[[9, 12]] = True
-    assert chosen(ends) == [0, 1, 2, 3, 4, 9]
+    assert rows_to_show(ends) == [0, 1, 2, 3, 4, 9]
     ends[2] = True
-    assert chosen(ends) == [0, 1, 2, 3, 4, 5]
-    assert chosen(np.array([False, True])) == [0, 1]
+    assert rows_to_show(ends) == [0, 1, 2, 3, 4, 5]
+    assert rows_to_show(np.array([False, True])) == [0, 1]
 
 
 def test_bars_are_a_tenth_wide_and_what_is_no_number_is_in_none():
@@ -228,7 +240,7 @@ def test_ages_count_back_from_the_newest_row_also_after_the_ring_has_wrapped(tmp
     learner = filled(Learner(Layout(3), 2, settings, 0), 13)  # indices 0, 1, 2 hold rows 10, 11, 12
     recorder = Recorder(tmp_path / "updates.jsonl", settings, 0)
     rows, *_ = learner.sample(np.random.default_rng(0), np.random.default_rng(1))
-    recorder.learn(learner, 1, np.random.default_rng(0), np.random.default_rng(1), "torch")
+    record(recorder, learner, 1, np.random.default_rng(0), np.random.default_rng(1), "torch")
     recorder.close()
     ages = np.array([2, 1, 0, 9, 8, 7, 6, 5, 4, 3])[rows]
     assert lines(tmp_path)[0]["memory"] == {"rows": 10, "capacity": 10, "mean_age": ages.mean(), "oldest_age": 9}
@@ -250,7 +262,7 @@ def recorded_steps(tmp_path, cost, result, last, **settings):
     for step in range(1, last + 1):
         clock.now += result
         if recorder.due(step, learner.updates):
-            recorder.learn(learner, step, *chances, "native")
+            record(recorder, learner, step, *chances, "native")
             found.append(step)
             spent += cost
         else:
@@ -398,9 +410,9 @@ def test_without_room_for_its_copies_an_update_goes_untold_and_nothing_else_chan
     settings = config(log_every=1, eval_every=0, steps=60)
     plain = played(settings, tmp_path / "plain")
     if moment == "before":
-        monkeypatch.setattr(recording.Before, "of", no_room)
+        monkeypatch.setattr(recorded_update.Before, "of", no_room)
     else:
-        monkeypatch.setattr(recording.Telling, "_apart", no_room)
+        monkeypatch.setattr(recorded_update, "_apart", no_room)
     assert played(settings, tmp_path / "run") == plain
     assert len(lines(tmp_path / "plain")) == 30 and lines(tmp_path / "run") == []
 
@@ -413,14 +425,18 @@ def test_threads_are_as_many_as_before_after_a_recorded_update(tmp_path):
     seen = []
     update = learner.update
     learner.update = lambda *given: (seen.append(torch.get_num_threads()), update(*given))[1]
-    recorder.learn(learner, 1, np.random.default_rng(0), np.random.default_rng(1), "torch")
+    record(recorder, learner, 1, np.random.default_rng(0), np.random.default_rng(1), "torch")
     recorder.close()
     assert seen == [2] and torch.get_num_threads() == 2
 
 
 # ---- images ----
 
-EYES = (Picture("observation['left']", 3, 40, 24), Picture("observation['right']", 1, 12, 9), Picture("third", 1, 8, 8))
+IMAGES = (
+    image_part("observation['left']", 3, 40, 24),
+    image_part("observation['right']", 1, 12, 9),
+    image_part("third", 1, 8, 8),
+)
 SEEING = {"hidden": (8,), "encoder_channels": (2, 3), "encoder_features": 5, "buffer_size": 200}
 
 
@@ -480,9 +496,9 @@ def frames_of(told):
     return rows
 
 
-def seeing(pictures=EYES, stack=1, numbers=0, rows=60, **settings):
+def seeing(pictures=IMAGES, stack=1, numbers=0, rows=60, **settings):
     """A learner that remembers one episode of frames by rng."""
-    layout, rng = Layout(numbers, pictures, stack), np.random.default_rng(7)
+    layout, rng = layout_of(numbers, pictures, stack), np.random.default_rng(7)
     learner = Learner(layout, 2, Config(env="none", **{**SEEING, "batch_size": 16, **settings}), 0)
     frames = rng.integers(0, 256, (rows + 1, layout.frame), dtype=np.uint8)
     stacked = np.stack([frames[np.maximum(np.arange(n - stack + 1, n + 1), 0)] for n in range(rows + 1)])
@@ -499,7 +515,7 @@ def recorded_image_update(learner, path, count=1):
     for number in range(1, count + 1):
         drawn = learner.sample(np.random.default_rng(number), np.random.default_rng(1))
         batch = learner.load_batch(drawn)
-        recorder.learn(learner, number, np.random.default_rng(number), np.random.default_rng(1), "torch")
+        record(recorder, learner, number, np.random.default_rng(number), np.random.default_rng(1), "torch")
     recorder.close()
     return lines(path)[-1], batch, drawn
 
@@ -528,7 +544,7 @@ def test_the_frames_told_are_those_the_networks_read_the_newest_few_of_the_first
     assert told["images"]["random_shift"] == settings.get("random_shift", 0)
     assert told["observation_size"] == 30 and told["action_size"] == 2
     assert told["rows"]["discount"][0] == pytest.approx(0.99 ** settings.get("n_step", 1))
-    shown = chosen(batch.terminated.numpy() > 0)
+    shown = rows_to_show(batch.terminated.numpy() > 0)
     for place, (row, moments) in enumerate(zip(shown, frames_of(told), strict=True)):
         for name, (left, right) in zip(("observation", "next_observation"), moments, strict=True):
             bytes_read = getattr(batch, name)[row].numpy()
@@ -543,7 +559,7 @@ def test_the_frames_told_are_those_the_networks_read_the_newest_few_of_the_first
 
 @pytest.mark.parametrize(("channels", "stack", "first"), [(4, 1, 0), (4, 2, 4), (2, 3, 2), (12, 1, 8)])
 def test_an_image_that_is_neither_grey_nor_coloured_is_told_channel_by_channel(channels, stack, first, tmp_path):
-    learner = seeing((Picture("observation", channels, 8, 9),), stack)
+    learner = seeing((image_part("observation", channels, 8, 9),), stack)
     told, batch, _ = recorded_image_update(learner, tmp_path)
     (picture,) = told["images"]["pictures"]
     assert picture["shown"] == [4, 8, 9, 1]
@@ -557,22 +573,22 @@ def test_an_image_that_is_neither_grey_nor_coloured_is_told_channel_by_channel(c
     [(32, 32, 1, (32, 32)), (33, 8, 2, (17, 4)), (84, 84, 3, (28, 28)), (8, 100, 4, (2, 25)), (65, 64, 3, (22, 22))],
 )
 def test_a_large_image_is_averaged_to_thirty_two_pixels_at_most(height, width, square, small):
-    image = np.random.default_rng(0).integers(0, 256, (3, height, width), dtype=np.uint8)
-    found = recording.averaged(image)
+    pixels = np.random.default_rng(0).integers(0, 256, (3, height, width), dtype=np.uint8)
+    found = averaged(pixels)
     assert found.dtype == np.uint8 and found.shape == (3, *small)
-    assert (np.moveaxis(found, 0, 2) == shrunk_by_hand(image, square)).all()
+    assert (np.moveaxis(found, 0, 2) == shrunk_by_hand(pixels, square)).all()
 
 
 def test_frames_that_s_and_its_successor_share_are_written_once_and_the_largest_line_is_short_enough(tmp_path):
     (tmp_path / "shared").mkdir()
-    told, *_ = recorded_image_update(seeing((Picture("one", 1, 32, 32),), 4), tmp_path / "shared")
+    told, *_ = recorded_image_update(seeing((image_part("one", 1, 32, 32),), 4), tmp_path / "shared")
     different = {frame.tobytes() for row in frames_of(told) for (frames,) in row for frame in frames}
     assert len(different) <= 6 * 5  # of 6 × 8
     assert 1024 * len(different) < len(base64.b64decode(told["images"]["frames"])) < 1100 * len(different)
     (tmp_path / "largest").mkdir()
-    learner = seeing((Picture("n" * 5_000, 3, 32, 32),) * 3, 4, numbers=30, n_step=9, random_shift=1)
+    learner = seeing((image_part("n" * 5_000, 3, 32, 32),) * 3, 4, numbers=30, n_step=9, random_shift=1)
     told, *_ = recorded_image_update(learner, tmp_path / "largest")
-    assert 250_000 < (tmp_path / "largest" / "updates.jsonl").stat().st_size < 450_000 < recording.LONGEST_LINE
+    assert 250_000 < (tmp_path / "largest" / "updates.jsonl").stat().st_size < 450_000 < LONGEST_LINE
     assert len(told["images"]["pictures"][1]["name"]) == 100
 
 
@@ -614,7 +630,7 @@ def test_what_actor_and_critics_made_of_images_is_told_as_the_update_had_it(tmp_
         own_action = learner.actor(learner.critics.encoder(batch.observation))
         target_action = learner.actor_target(learner.critic_targets.encoder(batch.next_observation))
     told, *_ = recorded_image_update(learner, tmp_path)
-    shown = chosen(batch.terminated.numpy() > 0)
+    shown = rows_to_show(batch.terminated.numpy() > 0)
     assert np.array(told["rows"]["own_action"]) == pytest.approx(own_action[shown].numpy(), rel=1e-5)
     assert np.array(told["rows"]["target_action"]) == pytest.approx(target_action[shown].numpy(), rel=1e-5)
     assert np.array(told["batch"]["histogram"]).sum() == 2 * 16
@@ -624,7 +640,7 @@ def test_ages_and_places_of_frames_count_moments_of_which_an_episode_has_one_mor
     told, _, drawn = recorded_image_update(seeing(stack=2, rows=60), tmp_path)
     ages = 60 - drawn.indices  # the beginning is place 0
     assert told["memory"] == {"rows": 60, "capacity": 200, "mean_age": ages.mean(), "oldest_age": 60}
-    assert told["images"]["transition_bytes"] == bytes_per_transition(Layout(0, EYES, 2), 2)
+    assert told["images"]["transition_bytes"] == bytes_per_transition(layout_of(0, IMAGES, 2), 2)
 
 
 def test_frames_are_told_without_any_library_for_images(tmp_path, monkeypatch):
@@ -698,17 +714,13 @@ def test_the_record_has_promise_and_truth_and_an_agent_alone_has_no_promise(tmp_
 # ---- networks that cannot fit ----
 
 
-def test_networks_that_cannot_fit_are_refused_before_any_of_them_is_made(monkeypatch):
-    from td3.learner import making
-
+def test_networks_that_cannot_fit_are_refused_before_any_of_them_is_made():
     def never(*_):
         raise AssertionError("gigabytes would have been touched")
 
-    monkeypatch.setitem(making.ENGINES, "native", never)
-    monkeypatch.setitem(making.ENGINES, "torch", never)
     for engine in ENGINES:
         with pytest.raises(td3.ConfigError) as refusal:
-            make_learner(engine, Config(env="none", hidden=(65_536, 65_536)), Layout(3), 1)
+            make_learner(engine, Config(env="none", hidden=(65_536, 65_536)), Layout(3), 1, never)
         assert str(refusal.value).startswith("hidden and batch_size must be smaller here: layers of 65536,65536 and ")
         assert str(refusal.value).count(". ") == 0 and "has room for" in str(refusal.value)
 

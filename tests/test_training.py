@@ -16,7 +16,7 @@ from td3.learner.means import Means
 from td3.schedule import crossed
 from td3.session import Session
 from td3.training import advance
-from td3.views.checking import check_environment
+from td3.views.env_report import check_environment
 
 SMALL = {
     "hidden": (16, 16), "batch_size": 16, "warmup_steps": 50, "threads": 1, "log_every": 50, "eval_episodes": 2,

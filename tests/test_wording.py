@@ -2,7 +2,7 @@
 
 import pytest
 
-from td3.environments.spaces import describe_layout
+from td3.environments.descriptions import describe_layout
 from td3.types import Layout
 from td3.wording import brief, counted, did_you_mean
 

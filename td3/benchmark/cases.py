@@ -47,9 +47,9 @@ class ImageCase(NamedTuple):
 
     @property
     def layout(self) -> "Layout":
-        from td3.types import Layout, Picture  # not before it is needed: `td3 --help` knows these cases, too
+        from td3.types import Layout, Part  # not before it is needed: `td3 --help` knows these cases, too
 
-        return Layout(0, (Picture("observation", self.channels, self.side, self.side),), self.stack)
+        return Layout([Part("observation", "image", (self.channels, self.side, self.side), "uint8")], self.stack)
 
     @property
     def seen(self) -> str:

@@ -108,10 +108,10 @@ class Extractor(nn.Module):
     def __init__(self, _space: Box, case: ImageCase) -> None:
         super().__init__()
         self.features_dim = case.encoder_features
-        (picture,) = case.layout.pictures
-        eye = ImageEncoder(picture, case.stack, case.encoder_channels, case.encoder_features)
-        initialise(eye, torch.Generator().manual_seed(0))
-        self.layers = nn.Sequential(eye.convolutions, nn.Flatten(), eye.joined, eye.norm, nn.Tanh())
+        (part,) = case.layout.parts
+        encoder = ImageEncoder(part, case.stack, case.encoder_channels, case.encoder_features)
+        initialise(encoder, torch.Generator().manual_seed(0))
+        self.layers = nn.Sequential(encoder.convolutions, nn.Flatten(), encoder.joined, encoder.norm, nn.Tanh())
 
     def forward(self, pixels: Tensor) -> Tensor:
         features: Tensor = self.layers(pixels)

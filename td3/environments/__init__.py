@@ -19,6 +19,7 @@ if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get(
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     os.environ.setdefault("SDL_AUDIODRIVER", "dummy")
 
+from td3.environments.actions import ActionMap
 from td3.environments.envs import Envs
 from td3.environments.factory import (
     check_apart,
@@ -28,7 +29,7 @@ from td3.environments.factory import (
     make_to_render,
     maker_to_render,
 )
-from td3.environments.spaces import ActionMap, ObservationMap
+from td3.environments.observations import ObservationMap
 from td3.environments.wrappers import Wrappers
 
 __all__ = [

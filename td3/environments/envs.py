@@ -8,8 +8,9 @@ import gymnasium
 import numpy as np
 
 from td3 import seeding
+from td3.environments.actions import ActionMap
 from td3.environments.faults import CLOSING, PASSED_ON, STOPPED, BadValue, as_array, close_quietly, failure, shown
-from td3.environments.spaces import ActionMap, ObservationMap
+from td3.environments.observations import ObservationMap
 from td3.errors import EnvironmentFailure
 from td3.types import Episode, Float32s, Rows, StepResult
 

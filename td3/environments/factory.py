@@ -1,7 +1,6 @@
 """From a name or a callable to environments that can be played: in this process, in workers, or ready-made."""
 
 import contextlib
-import importlib
 import inspect
 import os
 import signal
@@ -17,7 +16,9 @@ from td3.config import env_name, has_no_name, nameless
 from td3.environments.envs import Envs, SerialEnvs
 from td3.environments.faults import STOPPED, close_quietly, message_of, refusing, shown, told
 from td3.environments.mujoco_warnings import handle_mujoco_warnings
+from td3.environments.observations import KINDS, Leaf, added_kinds
 from td3.environments.processes import ProcessEnvs
+from td3.environments.user_code import user_module
 from td3.environments.vector import GymVectorEnvs
 from td3.environments.wrappers import Wrappers
 from td3.errors import ConfigError, SpaceError, TD3Error
@@ -45,7 +46,7 @@ def make_envs(
     if wrappers.pixels:
         make = drawing(name, make, wrappers.pixels)
     if workers:
-        return ProcessEnvs(name, make, num_envs, workers, timeout, wrappers)
+        return ProcessEnvs(name, knowing_kinds(make), num_envs, workers, timeout, wrappers)
     first = made(name, make)
     try:
         if isinstance(first, VectorEnv):
@@ -79,7 +80,7 @@ def maker_to_render(
     env: str | Callable[..., Any], size: int, wrappers: Wrappers = PLAIN, env_args: Mapping[str, Any] = NONE
 ) -> Callable[[], Any]:
     """What makes an environment that draws what it shows, as arrays and if it can be told so about `size` wide."""
-    return drawing(env_name(env), maker(env, env_args), wrappers.pixels or size)
+    return knowing_kinds(drawing(env_name(env), maker(env, env_args), wrappers.pixels or size))
 
 
 def make_to_render(name: str, make: Callable[[], Any], wrappers: Wrappers) -> SerialEnvs:
@@ -122,6 +123,16 @@ def render_plainly(env: gymnasium.Env[Any, Any]) -> None:
         model.mat_reflectance[:] = 0
     with contextlib.suppress(AttributeError, TypeError, KeyError):  # or one without such a camera
         inner.mujoco_renderer.camera_id = model.camera("track").id
+
+
+def knowing_kinds(make: Callable[[], Any]) -> Callable[[], Any]:
+    """Returns the same callable for another process, which learns of kinds of observations that were added here."""
+    return partial(_made_knowing, added_kinds(), make) if added_kinds() else make
+
+
+def _made_knowing(kinds: Mapping[str, type[Leaf]], make: Callable[[], Any]) -> Any:
+    KINDS.update(kinds)
+    return make()
 
 
 def takes(make: Callable[..., Any], name: str) -> bool:
@@ -176,13 +187,7 @@ def maker(env: str | Callable[..., Any], env_args: Mapping[str, Any] = NONE) -> 
         raise ConfigError(nameless(env))
     module_name, _, attribute = env.rpartition(":")
     if module_name:
-        try:
-            module = importlib.import_module(module_name)
-        except (*STOPPED, TD3Error):
-            raise
-        except BaseException as problem:
-            why = message_of(problem) if isinstance(problem, ImportError) else told(problem)
-            raise ConfigError(f"env {env!r} cannot be imported: {why}.") from problem
+        module = user_module("env", env)
         with contextlib.suppress(AttributeError):
             if callable(found := reduce(getattr, attribute.split("."), module)):
                 return partial(found, **env_args)

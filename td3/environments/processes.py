@@ -19,9 +19,10 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
+from td3.environments.actions import ActionMap
 from td3.environments.envs import patience
 from td3.environments.faults import STOPPED, told
-from td3.environments.spaces import ActionMap, ObservationMap
+from td3.environments.observations import ObservationMap
 from td3.environments.wrappers import Wrappers
 from td3.errors import ConfigError, EnvironmentFailure, TD3Error
 from td3.types import Episode, Float32s, Rows, StepResult

@@ -15,9 +15,10 @@ import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
+from td3.environments.actions import ActionMap
 from td3.environments.envs import check_flag, check_reward, unpack
 from td3.environments.faults import PASSED_ON, STOPPED, BadValue, as_array, close_quietly, failure, shown
-from td3.environments.spaces import ActionMap, ObservationMap
+from td3.environments.observations import ObservationMap
 from td3.errors import EnvironmentFailure, SpaceError
 from td3.types import Bools, Episode, Float32s, Rows, StepResult
 

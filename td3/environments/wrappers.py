@@ -15,7 +15,7 @@ from gymnasium.spaces import Space
 from numpy.typing import NDArray
 
 from td3.config import Config
-from td3.environments.spaces import arrangement, is_image
+from td3.environments.images import arrangement, is_image
 from td3.errors import ConfigError, SpaceError
 
 FINER = 4  # times the size: what cannot smooth its edges is drawn so much larger, and averaged

@@ -24,10 +24,12 @@ from td3.types import Float32s, Layout, Rows
 # Who can perform the update, by the name in `Config.engine`; `auto` takes the first that applies.
 ENGINES: dict[str, type[Learner]] = {"native": NativeLearner, "torch": Learner}
 
+NATIVE_KINDS = {"vector", "category"}  # of parts of an observation; each must be passed on as it is by its encoder
+
 
 def choose_engine(config: Config, layout: Layout | None = None, learner: Learner | None = None) -> tuple[str, str]:
     """The engine for this config, and a sentence if the user would want to know why it is not the fast one."""
-    if config.engine == "torch" or (config.engine == "auto" and layout and layout.pictures):
+    if config.engine == "torch" or (config.engine == "auto" and layout and layout.frame):
         return "torch", ""
     reason = why_not_native(config, layout, learner)
     if reason and config.engine == "native":
@@ -39,8 +41,9 @@ def choose_engine(config: Config, layout: Layout | None = None, learner: Learner
 
 def why_not_native(config: Config, layout: Layout | None = None, learner: Learner | None = None) -> str:
     """Why the native engine does not apply, or nothing; of a learner that is made already, its parts count too."""
-    if layout and layout.pictures:
-        return "the native engine reads vectors, not images"
+    for part in layout.parts if layout else ():
+        if part.kind not in NATIVE_KINDS:
+            return f"the native engine reads vectors, not {part.kind}s"
     if config.device != "cpu":
         return f"the native engine runs on the cpu, not on {config.device}"
     if config.compile:

@@ -1,23 +1,26 @@
-"""From what was observed to what actor and critics read: vectors as they are, images through convolutions.
+"""Maps observations to features, which actor and critics take: vectors as they are, images through convolutions.
 
-There is one encoder, and it belongs to the critics: their loss moves it, and the actor reads what it tells without
-moving it. The critic targets have its target, which follows as they do, and the actor target reads that.
+There is one encoder, and it belongs to the critics: their loss moves it, and the actor takes its features without
+moving it. The critic targets have its target, which follows as they do, and the actor target takes its features.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import skip_init
 
 from td3.config import Config
-from td3.types import Layout, Picture
+from td3.errors import ConfigError
+from td3.types import Layout, Part
 
 LARGE = 48  # pixels: what is no smaller is taken in patches that do not overlap, in a third of the time
 
 
 class VectorEncoder(nn.Module):
-    """Numbers are read as they are."""
+    """Passes numbers on as they are."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -27,35 +30,13 @@ class VectorEncoder(nn.Module):
         return observation
 
 
-class CombinedEncoder(nn.Module):
-    """Each image through an eye of its own; the numbers beside them as they are; all joined."""
-
-    def __init__(self, layout: Layout, channels: Sequence[int], features: int) -> None:
-        super().__init__()
-        self.layout = layout
-        self.eyes = nn.ModuleList(
-            ImageEncoder(picture, layout.stack, channels, features) for picture in layout.pictures
-        )
-        self.size = features * len(layout.pictures) + layout.numbers
-
-    def forward(self, observation: Tensor) -> Tensor:
-        layout = self.layout
-        stacks, numbers = observation.split([layout.stack * layout.frame, 4 * layout.numbers], dim=1)
-        frames = stacks.reshape(len(observation), layout.stack, layout.frame)
-        sizes = [picture.size for picture in layout.pictures]
-        parts = [eye(one) for eye, one in zip(self.eyes, frames.split(sizes, dim=2), strict=True)]
-        if layout.numbers:
-            aligned = numbers.clone(memory_format=torch.contiguous_format)  # where floats may begin, one row or many
-            parts.append(aligned.view(torch.float32).to(parts[0]))
-        return torch.cat(parts, dim=1)
-
-
 class ImageEncoder(nn.Module):
-    """A stack of frames, (B, stack, bytes) → features, each in [−1, 1]."""
+    """Maps a stack of frames, (B, stack, …) bytes, to features in [−1, 1]."""
 
-    def __init__(self, picture: Picture, stack: int, channels: Sequence[int], features: int) -> None:
+    def __init__(self, part: Part, stack: int, channels: Sequence[int], features: int) -> None:
         super().__init__()
-        self.shape = (stack * picture.channels, picture.height, picture.width)
+        self.size = features
+        self.shape = (stack * part.shape[0], *part.shape[1:])
         layers: list[nn.Module] = []
         inputs, height, width = self.shape
         for outputs in channels:
@@ -79,10 +60,76 @@ class ImageEncoder(nn.Module):
         return torch.tanh(self.norm(self.joined(self.convolutions(pixels).flatten(1))))
 
 
+# What makes a module of a part, its stack and the config. The module takes (B, size) float32 numbers, or (B, stack,
+# size) bytes where frames are stored; it returns (B, features), and its `size` is how many features those are.
+MakeEncoder = Callable[[Part, int, Config], Any]
+
+
+def make_vector_encoder(part: Part, stack: int, config: Config) -> VectorEncoder:  # noqa: ARG001
+    """Makes an encoder that passes the part on as it is."""
+    return VectorEncoder(part.size)
+
+
+def make_image_encoder(part: Part, stack: int, config: Config) -> ImageEncoder:
+    """Makes an encoder of the size that the config says."""
+    return ImageEncoder(part, stack, config.encoder_channels, config.encoder_features)
+
+
+# By the kind of a part. Parts that are passed on as they are need no module each: neighbours share one.
+ENCODERS: dict[str, MakeEncoder] = {
+    "vector": make_vector_encoder,
+    "category": make_vector_encoder,
+    "image": make_image_encoder,
+}
+
+
+class CombinedEncoder(nn.Module):
+    """Encodes each part of an observation by its kind and joins the features: frames first, then numbers."""
+
+    def __init__(self, layout: Layout, config: Config) -> None:
+        super().__init__()
+        self.layout = layout
+        frames = [(ENCODERS[part.kind](part, layout.stack, config), place) for part, place in layout.frame_parts]
+        numbers: list[tuple[Any, slice]] = []
+        placed_parts = [placed for placed in layout.number_parts if placed[0].size]
+        for plain, group in groupby(placed_parts, key=lambda placed: is_plain(placed[0])):
+            placed = list(group)
+            if plain:
+                start, end = placed[0][1].start, placed[-1][1].stop
+                numbers.append((VectorEncoder(end - start), slice(start, end)))
+            else:
+                numbers += [(ENCODERS[part.kind](part, 1, config), place) for part, place in placed]
+        self.parts = nn.ModuleList(encoder for encoder, _ in (*frames, *numbers))
+        self._frames, self._numbers = [place for _, place in frames], [place for _, place in numbers]
+        self.size: int = sum(encoder.size for encoder, _ in (*frames, *numbers))
+
+    def forward(self, observation: Tensor) -> Tensor:
+        encoders, features, numbers = list(self.parts), [], observation
+        if self._frames:
+            layout = self.layout
+            stacks, numbers = observation.split([layout.stack * layout.frame, 4 * layout.numbers], dim=1)
+            frames = stacks.reshape(len(observation), layout.stack, layout.frame)
+            features = [encoders.pop(0)(frames[..., place]) for place in self._frames]
+            if self._numbers:
+                aligned = numbers.clone(memory_format=torch.contiguous_format)  # where floats may begin
+                numbers = aligned.view(torch.float32).to(features[0])
+        features += [encoder(numbers[:, place]) for encoder, place in zip(encoders, self._numbers, strict=True)]
+        return torch.cat(features, dim=1)
+
+
 Encoder = VectorEncoder | CombinedEncoder
 
 
 def encoder_of(layout: Layout, config: Config) -> Encoder:
-    if not layout.pictures:
+    """Makes the encoder of such observations."""
+    for part in layout.parts:
+        if part.kind not in ENCODERS:
+            raise ConfigError(f"td3.learner.encoders.ENCODERS must have the kind of {part.name}; got {part.kind!r}.")
+    if all(is_plain(part) for part in layout.parts):
         return VectorEncoder(layout.numbers)
-    return CombinedEncoder(layout, config.encoder_channels, config.encoder_features)
+    return CombinedEncoder(layout, config)
+
+
+def is_plain(part: Part) -> bool:
+    """Tells whether a part is passed on as it is."""
+    return ENCODERS[part.kind] is make_vector_encoder

@@ -10,12 +10,14 @@ import torch
 
 from td3 import seeding
 from td3.config import Config
-from td3.environments.spaces import describe_layout
+from td3.environments.descriptions import describe_layout
 from td3.errors import ConfigError
 from td3.learner import Learner, choose_engine, switched
-from td3.learner.encoders import encoder_of
+from td3.learner.encoders import VectorEncoder, encoder_of
+from td3.learner.networks import own_stream
+from td3.learner.preprocessing import is_normalised, is_shifted
 from td3.machine import RESERVE, available, human
-from td3.replay import MakeSampler, UniformSampler
+from td3.replay import MakeSampler, UniformSampler, smallest_capacity
 from td3.types import Layout
 
 
@@ -33,9 +35,10 @@ def make_learner(
         check_networks(engine, config, layout, action_size)
         learner = kind(layout, action_size, config, seed, sampler)
     if config.compile:
-        encoders = [learner.critics.encoder, learner.critic_targets.encoder] if layout.pictures else []
+        encoders = (learner.critics.encoder, learner.critic_targets.encoder)
         for network in (*learner.networks().values(), *encoders):
-            network.compile()
+            if not isinstance(network, VectorEncoder):  # which does nothing
+                network.compile()
     return learner
 
 
@@ -57,7 +60,7 @@ def check_networks(engine: str, config: Config, layout: Layout, action_size: int
     needed = bytes_of_networks(engine, config, layout, action_size)
     room, whose = available()
     if config.device == "cpu" and room is not None and needed > room - RESERVE:
-        images = f" that read {describe_layout(layout)}" if layout.pictures else ""
+        images = f" that read {describe_layout(layout)}" if layout.frame else ""
         raise ConfigError(
             f"{'images, ' if images else ''}hidden and batch_size must be smaller here: layers of "
             f"{','.join(map(str, config.hidden))} and batches of {config.batch_size:,} take {human(needed)} for six "
@@ -86,7 +89,8 @@ def parameters(config: Config, layout: Layout, action_size: int) -> int:
     def perceptron(inputs: int, outputs: int) -> int:
         return sum((before + 1) * after for before, after in pairwise((inputs, *config.hidden, outputs)))
 
-    encoder = encoder_of(layout, config)  # costs nothing: nobody has written to it
+    with own_stream(0):  # for layers of your own; td3's draw nothing, and cost nothing until they are written
+        encoder = encoder_of(layout, config)
     learned = perceptron(encoder.size, action_size) + 2 * perceptron(encoder.size + action_size, 1)
     return learned + sum(tensor.numel() for tensor in encoder.parameters())
 
@@ -105,13 +109,12 @@ def engine_for(config: Config, layout: Layout, num_envs: int, resumed: bool = Fa
 
 def check_settings(config: Config, layout: Layout, num_envs: int) -> None:
     """Refuses what cannot be done with such observations."""
-    if config.random_shift and not layout.pictures:
+    if config.random_shift and not is_shifted(layout):
         raise ConfigError(f"random_shift must be 0 here: no image is observed; got {config.random_shift}.")
-    if config.normalize_observations and not layout.numbers:
+    if config.normalize_observations and not is_normalised(layout):
         raise ConfigError("normalize_observations must be left alone here: images alone are observed, and no numbers.")
-    # Frames are remembered once, so a transition can be sampled only while those before it are held, too.
-    least = 2 * num_envs * (layout.stack + 1)
-    if layout.pictures and config.buffer_size < least:
+    least = smallest_capacity(layout, num_envs)
+    if config.buffer_size < least:
         raise ConfigError(
             f"buffer_size must be at least {least:,} here: a frame is remembered once, so a transition needs those "
             f"before it; got {config.buffer_size:,}."

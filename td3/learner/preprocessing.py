@@ -1,6 +1,7 @@
-"""What is remembered raw, made ready to be read: numbers normalised, images shifted by rng."""
+"""Prepares stored observations for the networks: normalises numbers, shifts images at random."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -8,14 +9,38 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from td3.errors import RunError
-from td3.types import Batch, Layout, Rows, Transitions
+from td3.types import Batch, Bytes, Layout, Part, Rows, Transitions
 
-WIDEST = 10.0  # standard deviations: what lies further out is read as this
+WIDEST = 10.0  # standard deviations: what lies further out is clipped to this
 SMALLEST_VARIANCE = 1e-8
+
+Shifts = NDArray[np.int64]  # (n, 2) pixels down and right
+
+
+class Preprocessing(NamedTuple):
+    """What is done with a part of each batch, if the config asks for it."""
+
+    normalised: bool = False  # by `normalize_observations`
+    shift: Callable[[Part, Bytes, Shifts, Bytes], None] | None = None  # by `random_shift`, (n, stack, size) to the same
+
+
+def preprocessing_of(part: Part) -> Preprocessing:
+    """Looks up what is done with a part; those of a kind that is not listed are left as they are stored."""
+    return PREPROCESSING.get(part.kind, Preprocessing())
+
+
+def is_normalised(layout: Layout) -> bool:
+    """Tells whether there is anything to normalise."""
+    return any(part.size and preprocessing_of(part).normalised for part, _ in layout.number_parts)
+
+
+def is_shifted(layout: Layout) -> bool:
+    """Tells whether there is anything to shift."""
+    return any(preprocessing_of(part).shift for part, _ in layout.frame_parts)
 
 
 class Normalizer:
-    """The running mean and variance of every number that was observed while training.
+    """Normalises observations by the running mean and variance of all that were observed while training.
 
     The same statistics serve memory, actor, critics and targets, as they are when they are used. Nobody but training
     adds to them: an evaluation leaves them as they are.
@@ -23,63 +48,88 @@ class Normalizer:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
+        places = [place for part, place in layout.number_parts if preprocessing_of(part).normalised]
+        size = sum(place.stop - place.start for place in places)
+        # Nearly always all columns; a slice costs no copy.
+        self._columns: Any = slice(None) if size == layout.numbers else np.r_[(slice(0, 0), *places)]
         self.count = np.zeros(())
-        self.mean, self.squares = np.zeros((2, layout.numbers))  # the sum of squares is around the mean
+        self.mean, self.squares = np.zeros((2, size))  # the sum of squares is around the mean
 
     def add(self, rows: Transitions) -> None:
-        """What was looked at before each action."""
-        seen = self.layout.vectors(rows.observation).astype(np.float64)
-        if not len(seen):
+        """Adds the observations before each action to the statistics."""
+        numbers = self.layout.vectors(rows.observation)[:, self._columns].astype(np.float64)
+        if not len(numbers):
             return
-        count = self.count + len(seen)
-        mean = seen.mean(axis=0)
+        count = self.count + len(numbers)
+        mean = numbers.mean(axis=0)
         apart = mean - self.mean
-        self.squares += ((seen - mean) ** 2).sum(axis=0) + apart**2 * self.count * len(seen) / count
-        self.mean += apart * len(seen) / count
+        self.squares += ((numbers - mean) ** 2).sum(axis=0) + apart**2 * self.count * len(numbers) / count
+        self.mean += apart * len(numbers) / count
         self.count = count
 
     def __call__(self, rows: Rows) -> Rows:
-        """The same rows with their numbers normalised."""
+        """Returns the same rows with their numbers normalised."""
         variance = self.squares / self.count if self.count > 1 else np.ones_like(self.squares)
-        apart = (self.layout.vectors(rows) - self.mean) / np.sqrt(variance + SMALLEST_VARIANCE)
+        numbers = self.layout.vectors(rows)
+        apart = (numbers[:, self._columns] - self.mean) / np.sqrt(variance + SMALLEST_VARIANCE)
         normal = np.clip(apart, -WIDEST, WIDEST).astype(np.float32)
-        return self.layout.joined(self.layout.frames(rows), normal) if self.layout.pictures else normal
+        if len(self.mean) < self.layout.numbers:  # some are left as they are
+            some, normal = normal, numbers.copy()
+            normal[:, self._columns] = some
+        return self.layout.joined(self.layout.frames(rows), normal)
 
     def tensors(self) -> dict[str, Tensor]:
+        """Returns the statistics by name, for a checkpoint."""
         return {name: torch.from_numpy(np.array(getattr(self, name))) for name in ("count", "mean", "squares")}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
+        """Becomes what `tensors` returned once."""
         for name, now in self.tensors().items():
-            found = tensors.get(name)
-            if found is None or found.shape != now.shape or found.dtype != now.dtype:
+            tensor = tensors.get(name)
+            if tensor is None or tensor.shape != now.shape or tensor.dtype != now.dtype:
                 raise RunError(f"The networks' file does not fit the run's config: normalizer.{name}.")
-            setattr(self, name, found.numpy().copy())
+            setattr(self, name, tensor.numpy().copy())
 
 
 def preprocess(batch: Batch, layout: Layout, normalizer: Normalizer | None, shifts: NDArray[np.int64] | None) -> Batch:
-    """A batch as the networks read it; `shifts` are those of s and of s'."""
+    """Returns a batch as the networks take it; `shifts` are those of s and of s'."""
     if normalizer is None and shifts is None:
         return batch
-    seen = [batch.observation.numpy(), batch.next_observation.numpy()]
+    both = [batch.observation.numpy(), batch.next_observation.numpy()]
     if normalizer:
-        seen = [normalizer(rows) for rows in seen]
-    if shifts is not None and layout.pictures:
-        seen = [shifted(rows, layout, each) for rows, each in zip(seen, shifts, strict=True)]
-    observation, next_observation = map(torch.from_numpy, seen)
+        both = [normalizer(rows) for rows in both]
+    if shifts is not None:
+        both = [shifted(rows, layout, each) for rows, each in zip(both, shifts, strict=True)]
+    observation, next_observation = map(torch.from_numpy, both)
     return batch._replace(observation=observation, next_observation=next_observation)
 
 
-def shifted(rows: Rows, layout: Layout, shifts: NDArray[np.int64]) -> Rows:
-    """Each row's images moved by its (down, right) pixels; what moves in repeats the edge."""
-    frames, most = layout.frames(rows), int(np.abs(shifts).max())
+def shifted(rows: Rows, layout: Layout, shifts: Shifts) -> Rows:
+    """Shifts each row's images by its (down, right) pixels."""
+    frames = layout.frames(rows)
     moved = np.empty_like(frames)
-    start = 0
-    for picture in layout.pictures:
-        part = slice(start, start + picture.size)
-        images = frames[..., part].reshape(len(rows), -1, picture.height, picture.width)
-        wide = np.pad(images, ((0, 0), (0, 0), (most, most), (most, most)), mode="edge")
-        for row, (down, right) in enumerate(most - shifts):
-            cut = wide[row, :, down : down + picture.height, right : right + picture.width]
-            moved[row, :, part] = cut.reshape(layout.stack, -1)
-        start += picture.size
+    for part, place in layout.frame_parts:
+        if shift := preprocessing_of(part).shift:
+            shift(part, frames[..., place], shifts, moved[..., place])
+        else:
+            moved[..., place] = frames[..., place]
     return layout.joined(moved, layout.vectors(rows))
+
+
+def shift_images(part: Part, frames: Bytes, shifts: Shifts, moved: Bytes) -> None:
+    """Shifts all frames of an image into `moved`; what moves in repeats the edge."""
+    _, height, width = part.shape
+    most = int(np.abs(shifts).max())
+    images = frames.reshape(len(frames), -1, height, width)
+    padded = np.pad(images, ((0, 0), (0, 0), (most, most), (most, most)), mode="edge")
+    for row, (down, right) in enumerate(most - shifts):
+        cut = padded[row, :, down : down + height, right : right + width]
+        moved[row] = cut.reshape(moved.shape[1:])
+
+
+# By the kind of a part.
+PREPROCESSING = {
+    "vector": Preprocessing(normalised=True),
+    "category": Preprocessing(normalised=True),
+    "image": Preprocessing(shift=shift_images),
+}

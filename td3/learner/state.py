@@ -22,6 +22,7 @@ class Stored(Protocol):
     def fill_what_is_whole(self, memory: AnyMemory) -> tuple[int, list[str]]: ...
 
 
+FORMER_NAME = "encoder.eyes.", "encoder.parts."  # in checkpoints from before November 2026
 LONGEST_REASON = 500  # characters: PyTorch lists every tensor
 
 
@@ -124,7 +125,11 @@ def load(network: nn.Module, tensors: Mapping[str, Tensor], name: str) -> None:
 
 def part_of(tensors: Mapping[str, Tensor], network: str) -> dict[str, Tensor]:
     prefix = network + "."
-    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix).replace(*FORMER_NAME): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }
 
 
 def on_cpu(tensor: Tensor) -> Tensor:

@@ -38,13 +38,14 @@ class Learner:
         self.updates = 0
         self.normalizer = Normalizer(layout) if config.normalize_observations else None
         generator = torch.Generator().manual_seed(seed)
-        encoder = encoder_of(layout, config)  # vectors pass as they are; images go through convolutions
 
         # 1 · The replay memory: a ring of (s, a, r, s', terminated), and who samples from it.
         self.memory = make_memory(config.buffer_size, layout, action_size, config.n_step, config.gamma)
         self.sampler = sampler(self.memory)
 
         with own_stream(seed):
+            encoder = encoder_of(layout, config)  # vectors pass as they are; images go through convolutions
+
             # 2 · The actor and its target: one architecture, two instances, equal at first.
             self.actor = self.make_actor(encoder.size, generator).to(config.device)
             self.actor_target = target_of(self.actor)

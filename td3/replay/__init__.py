@@ -1,8 +1,10 @@
-"""The replay memory: what was played, stored as typed arrays and sampled.
+"""The replay memory: stores transitions as typed arrays, and samples batches of them.
 
-Vectors lie in a `Memory`, row beside row as the update reads them. Images lie in a `FrameMemory`, which keeps each
-frame once and makes s, s' and their stacks when they are drawn. Both look n steps ahead by the same `Links`.
+`Memory` stores rows of float32 observations, s and s' of each transition. `FrameMemory` stores each frame once, and
+makes s, s' and their stacks when they are sampled. Both look n steps ahead by the same `Links`.
 """
+
+from typing import Any
 
 from td3.replay.frames import FrameMemory
 from td3.replay.memory import Memory
@@ -11,18 +13,29 @@ from td3.types import Layout
 
 AnyMemory = Memory | FrameMemory
 
+# By the dtype of a row, see `Layout`: whatever a part's kind, it is stored as float32 numbers or as frames of bytes.
+MEMORIES: dict[str, Any] = {"float32": Memory, "uint8": FrameMemory}
+
 
 def make_memory(capacity: int, layout: Layout, action_size: int, n_step: int, gamma: float) -> AnyMemory:
-    kind = FrameMemory if layout.pictures else Memory
-    return kind(capacity, layout, action_size, n_step, gamma)
+    """Makes the memory for such observations."""
+    memory: AnyMemory = MEMORIES[layout.dtype.name](capacity, layout, action_size, n_step, gamma)
+    return memory
+
+
+def smallest_capacity(layout: Layout, num_envs: int) -> int:
+    """Returns the capacity from which on a memory of such observations always has something to sample."""
+    least: int = MEMORIES[layout.dtype.name].smallest_capacity(layout, num_envs)
+    return least
 
 
 def bytes_per_transition(layout: Layout, action_size: int, n_step: int = 1) -> int:
-    """What one remembered transition costs; for HalfCheetah 165, about half of what float64 or a second copy needs."""
+    """Computes what one transition costs; for HalfCheetah 165, about half of what float64 or a second copy needs."""
     return make_memory(1, layout, action_size, n_step, gamma=1.0).nbytes
 
 
 __all__ = [
+    "MEMORIES",
     "AnyMemory",
     "FrameMemory",
     "MakeSampler",
@@ -31,4 +44,5 @@ __all__ = [
     "UniformSampler",
     "bytes_per_transition",
     "make_memory",
+    "smallest_capacity",
 ]

@@ -1,4 +1,4 @@
-"""The ring of images: every frame once; s, s' and their stacks are made when they are drawn."""
+"""The ring of frames: stores each frame once, and makes s, s' and their stacks when they are sampled."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,10 +14,10 @@ from td3.types import Batch, Layout, Rows, Transitions
 
 
 class FrameMemory:
-    """A ring of moments. Each holds what was seen then, and the action and reward that led there.
+    """A ring of moments. Each holds one observation, without the frames before it, and the action and reward before it.
 
     A transition is a moment together with those before it: s' is the stack of frames that ends with its own, s the one
-    that ends a moment earlier. An episode begins with a moment that nothing led to; stacks reach no further back and
+    that ends a moment earlier. An episode begins with a moment that no action led to; stacks reach no further back and
     repeat its frame instead, as the environment's own do. `capacity` counts moments: episodes of length n hold
     n / (n + 1) of it in transitions.
     """
@@ -37,21 +37,27 @@ class FrameMemory:
         self._reach = np.zeros(capacity, np.int64)  # one more than the number of the oldest moment its transition needs
         self.written = 0  # moments ever written: number n lies at n modulo the capacity
 
+    @staticmethod
+    def smallest_capacity(layout: Layout, num_envs: int) -> int:
+        """Returns how many moments there must be: a transition needs the frames before it, in every environment."""
+        return 2 * num_envs * (layout.stack + 1)
+
     @property
     def oldest(self) -> int:
         """The number of the oldest moment still held."""
         return max(0, self.written - self.capacity)
 
     def __len__(self) -> int:
-        """Transitions that can be drawn."""
+        """Returns the number of transitions that can be sampled."""
         return int(np.count_nonzero(self._whole(np.arange(min(self.written, self.capacity)))))
 
     @property
     def nbytes(self) -> int:
+        """Bytes of all its arrays."""
         return sum(column.nbytes for column in self.columns.values()) + self.links.nbytes + self._reach.nbytes
 
     def add(self, rows: Transitions) -> None:
-        """Each row as the moment it led to; before the first of an episode, the moment it began."""
+        """Adds each transition as the moment it led to; before the first of an episode, the moment it began."""
         assert (self.layout.frames(rows.observation)[:, 1:] == self.layout.frames(rows.next_observation)[:, :-1]).all()
         led_to = self._moments(rows.next_observation, rows, begins=False)
         began = self._moments(rows.observation, rows, begins=True)
@@ -60,7 +66,7 @@ class FrameMemory:
         self.load({name: np.concatenate([began[name][rows.first], led_to[name]])[order] for name in self.columns})
 
     def _moments(self, observation: Rows, rows: Transitions, begins: bool) -> dict[str, NDArray[Any]]:
-        """What was seen, with what led there: nothing where an episode begins."""
+        """Returns observations with what led to them: nothing where an episode begins."""
         blank = np.float32(0 if begins else 1)
         return {
             "frame": self.layout.frames(observation)[:, -1],
@@ -73,7 +79,7 @@ class FrameMemory:
         }
 
     def load(self, moments: Mapping[str, NDArray[Any]]) -> None:
-        """Moments as they follow each other, by the names of the columns; `rows` below tells them so."""
+        """Adds moments by the names of the columns, as `rows` returns them."""
         first, moments = newest(moments, self.written, self.capacity)
         write(self.columns, moments, first, self.capacity)
         self.links.add(first, moments["env"], moments["begins"])
@@ -84,45 +90,45 @@ class FrameMemory:
         self._reach[number % self.capacity] = reach + 1
 
     def break_links(self) -> None:
-        """Moments between the last one and the next are missing: no stack or look ahead crosses that gap."""
+        """Ends all links here: moments before the next one are missing, and no stack or look ahead crosses that gap."""
         self.links.break_off()
 
     def rows(self, first: int, end: int) -> dict[str, NDArray[Any]]:
-        """Copies of the moments numbered from `first` to before `end`, in the order they were written."""
+        """Returns copies of the moments numbered from `first` to before `end`, in the order they were written."""
         indices = np.arange(first, end) % self.capacity
         return {name: column[indices] for name, column in self.columns.items()}
 
     def _whole(self, indices: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether a transition ends there all of whose frames are still held."""
+        """Tells whether a transition ends there all of whose frames are still held."""
         whole: NDArray[np.bool_] = (self._reach[indices] > self.oldest) & ~self.columns["begins"][indices]
         return whole
 
     def sample(self, rng: np.random.Generator, count: int) -> NDArray[np.int64]:
-        """Places of transitions, uniformly and with replacement: of all moments, those that are none are drawn anew."""
+        """Samples indices of transitions, uniformly and with replacement; moments that end none are sampled again."""
         held = min(self.written, self.capacity)
         indices = rng.integers(held, size=count)
         while not (whole := self._whole(indices)).all():
             if not whole.any() and not len(self):
-                raise RunError("The memory holds no transition that can be drawn.")
+                raise RunError("The memory holds no transition that can be sampled.")
             indices[~whole] = rng.integers(held, size=count - np.count_nonzero(whole))
         return indices
 
     def batch(self, indices: NDArray[np.int64]) -> Batch:
-        """These transitions, each with what n steps led to."""
+        """Returns these transitions, each with what n steps led to."""
         columns = self.columns
         ahead = look_ahead(indices, self.links, columns["reward"], self.n_step, self.gamma)
-        found = (
-            self._seen(self.links.before(indices) % self.capacity),
+        arrays = (
+            self._observations(self.links.before(indices) % self.capacity),
             columns["action"].take(indices, axis=0),
             ahead.reward,
-            self._seen(ahead.last),
+            self._observations(ahead.last),
             columns["terminated"].take(ahead.last).astype(np.float32),
             ahead.discount,
         )
-        return Batch(*map(torch.from_numpy, found))
+        return Batch(*map(torch.from_numpy, arrays))
 
-    def _seen(self, indices: NDArray[np.int64]) -> Rows:
-        """What was observed at these moments: the frames that led up to each, the oldest first, and its numbers."""
+    def _observations(self, indices: NDArray[np.int64]) -> Rows:
+        """Returns the observations at these moments: the frames up to each, the oldest first, and its numbers."""
         stacked = np.empty((len(indices), self.layout.stack), np.int64)
         at = indices
         for depth in reversed(range(self.layout.stack)):

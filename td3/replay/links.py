@@ -1,4 +1,4 @@
-"""Which remembered row comes before and after which in one episode, and what n steps together are."""
+"""Links between the stored rows of an episode, and n-step returns along them."""
 
 from typing import NamedTuple
 
@@ -7,14 +7,15 @@ from numpy.typing import NDArray
 
 from td3.types import Bools, Float32s
 
-NONE = -1  # kept as 0, and all else one higher: so an array of nothing costs no memory before it is written
+NONE = -1  # stored as 0, and all else one higher: so an empty array costs no memory before it is written
 
 
 class Links:
-    """Rows are numbered as they are written; row number n lies at n modulo the capacity.
+    """Links each row of a ring to the one before and the one after it in its episode.
 
-    Rows of several environments lie mixed, so each knows its neighbours. A link is made only within an episode and only
-    between rows that are both held: whoever follows one never crosses an episode's end or the write head.
+    Rows are numbered as they are written; row number n lies at n modulo the capacity. Rows of several environments lie
+    mixed. A link is made only within an episode and only between rows that are both held: whoever follows one never
+    crosses an episode's end or the write head.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -24,22 +25,23 @@ class Links:
 
     @property
     def nbytes(self) -> int:
+        """Bytes of all its arrays."""
         return self._before.nbytes + self._after.nbytes
 
     def break_off(self) -> None:
-        """What is added next follows on nothing that is held: rows in between are missing."""
+        """Links what is added next to nothing that is held: rows in between are missing."""
         self._newest[:] = NONE
 
     def before(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The numbers of the rows before; a row's own where it begins an episode; NONE where there was never one."""
+        """Returns the numbers of the rows before; a row's own where it begins an episode; NONE where there was none."""
         return self._before[indices] - 1
 
     def after(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The indices of the rows after, or NONE where there is none yet."""
+        """Returns the indices of the rows after, or NONE where there is none yet."""
         return self._after[indices] - 1
 
     def add(self, first_number: int, env: NDArray[np.int32], begins: Bools) -> None:
-        """Rows numbered from `first_number` on, no more than fit; where an episode begins nothing is before."""
+        """Links rows numbered from `first_number` on, no more than fit; where an episode begins nothing is before."""
         end = first_number + len(env)
         if len(env) and env.max() >= len(self._newest):
             more = np.full(env.max() + 1 - len(self._newest), NONE, np.int64)
@@ -58,15 +60,15 @@ class Links:
 
 
 class Ahead(NamedTuple):
-    """What up to n steps from each drawn row amount to."""
+    """What up to n steps from each sampled row amount to."""
 
     reward: Float32s  # (B,) their rewards, discounted to the first
-    last: NDArray[np.int64]  # (B,) the place of the last of them
+    last: NDArray[np.int64]  # (B,) the index of the last of them
     discount: Float32s  # (B,) γᵏ with the k steps there were
 
 
 def look_ahead(indices: NDArray[np.int64], links: Links | None, reward: Float32s, n_step: int, gamma: float) -> Ahead:
-    """From each place up to n steps on, fewer where the episode ended or is not yet remembered further."""
+    """Adds up to n steps from each row on, fewer where the episode ended or is not yet stored further."""
     if n_step == 1 or links is None:
         return Ahead(reward[indices], indices, np.full(len(indices), gamma, np.float32))
     last, going = indices, np.ones(len(indices), np.bool_)

@@ -1,4 +1,4 @@
-"""The ring of vectors: one array per field, written at a moving head; when full, the oldest goes first."""
+"""The ring of transitions: one array per field; when it is full, the oldest rows are overwritten."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,10 +12,9 @@ from td3.types import Batch, Layout, Transitions
 
 
 class Memory:
-    """Up to `capacity` transitions, float32 throughout, `terminated` one byte.
+    """Stores up to `capacity` transitions as float32, `terminated` as one byte.
 
-    Pages of the arrays are taken from the system only when they are first written, so a short run with
-    a large capacity stays small.
+    The system gives memory to the arrays only where they are written, so a short run with a large capacity stays small.
     """
 
     def __init__(self, capacity: int, layout: Layout, action_size: int, n_step: int = 1, gamma: float = 0.99) -> None:
@@ -28,25 +27,32 @@ class Memory:
             "terminated": np.empty(capacity, np.bool_),
         }
         self.links: Links | None = None
-        if n_step > 1:  # who looks further than one step must know where the way goes on
+        if n_step > 1:  # to look further than one step it must know which row is the next
             self.columns["env"] = np.empty(capacity, np.int32)
             self.columns["first"] = np.empty(capacity, np.bool_)
             self.links = Links(capacity)
         self.written = 0  # rows ever written: row number n lies at n modulo the capacity
 
+    @staticmethod
+    def smallest_capacity(layout: Layout, num_envs: int) -> int:  # noqa: ARG004
+        """Returns 1: every row can be sampled."""
+        return 1
+
     def __len__(self) -> int:
-        """Rows written and not yet overwritten."""
+        """Returns the number of rows written and not yet overwritten."""
         return min(self.written, self.capacity)
 
     @property
     def nbytes(self) -> int:
+        """Bytes of all its arrays."""
         return sum(column.nbytes for column in self.columns.values()) + (self.links.nbytes if self.links else 0)
 
     def add(self, rows: Transitions) -> None:
+        """Adds transitions."""
         self.load({name: getattr(rows, name) for name in self.columns})
 
     def load(self, rows: Mapping[str, NDArray[Any]]) -> None:
-        """The same, by the names of the columns; `rows` below tells them so."""
+        """Adds rows by the names of the columns, as `rows` returns them."""
         first, rows = newest(rows, self.written, self.capacity)
         write(self.columns, rows, first, self.capacity)
         if self.links:
@@ -54,7 +60,7 @@ class Memory:
         self.written = first + len(rows["reward"])
 
     def break_links(self) -> None:
-        """Rows between the last one and the next are missing: no look ahead crosses that gap."""
+        """Ends all links here: rows before the next one are missing, and no look ahead crosses that gap."""
         if self.links:
             self.links.break_off()
 
@@ -64,19 +70,19 @@ class Memory:
         return self.written - len(self)
 
     def rows(self, first: int, end: int) -> dict[str, NDArray[Any]]:
-        """Copies of the rows numbered from `first` to before `end`, in the order they were written."""
+        """Returns copies of the rows numbered from `first` to before `end`, in the order they were written."""
         indices = np.arange(first, end) % self.capacity
         return {name: column[indices] for name, column in self.columns.items()}
 
     def sample(self, rng: np.random.Generator, count: int) -> NDArray[np.int64]:
-        """Places of transitions, uniformly and with replacement."""
+        """Samples indices of transitions, uniformly and with replacement."""
         return rng.integers(len(self), size=count)
 
     def batch(self, indices: NDArray[np.int64]) -> Batch:
-        """Copies of these transitions, each with what n steps led to."""
+        """Returns copies of these transitions, each with what n steps led to."""
         columns = self.columns
         ahead = look_ahead(indices, self.links, columns["reward"], self.n_step, self.gamma)
-        found = (
+        arrays = (
             columns["observation"].take(indices, axis=0),
             columns["action"].take(indices, axis=0),
             ahead.reward,
@@ -84,17 +90,17 @@ class Memory:
             columns["terminated"].take(ahead.last).astype(np.float32),
             ahead.discount,
         )
-        return Batch(*map(torch.from_numpy, found))
+        return Batch(*map(torch.from_numpy, arrays))
 
 
 def newest(rows: Mapping[str, NDArray[Any]], first: int, capacity: int) -> tuple[int, Mapping[str, NDArray[Any]]]:
-    """Rows numbered from `first` on, without those that would be overwritten by the last of them."""
+    """Drops those of the rows numbered from `first` on that would be overwritten by the last of them."""
     surplus = max(0, len(rows["reward"]) - capacity)
     return first + surplus, {name: column[surplus:] for name, column in rows.items()} if surplus else rows
 
 
 def write(columns: Mapping[str, NDArray[Any]], rows: Mapping[str, NDArray[Any]], first: int, capacity: int) -> None:
-    """Rows into a ring, from row number `first` on."""
+    """Writes rows into a ring, from row number `first` on."""
     head, count = first % capacity, len(rows["reward"])
     fits = head + count <= capacity  # a slice is the faster way to write, when nothing wraps
     indices = slice(head, head + count) if fits else (head + np.arange(count)) % capacity

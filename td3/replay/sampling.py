@@ -1,4 +1,4 @@
-"""Who chooses the rows of a batch: uniformly, or by a sampler of your own that may keep a number for every row."""
+"""Samplers choose the rows of a batch: uniformly, or by a rule of your own that may keep state for every row."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol

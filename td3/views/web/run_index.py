@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from td3.config import GROUPS
 from td3.errors import RunError
 from td3.views.web.runs import Run, Watched, find, stamp
 from td3.views.web.series import Points, Record, Seen, names_in
@@ -71,6 +72,7 @@ class RunIndex:
         return {
             "run": run.row(),
             "config": config,
+            "groups": GROUPS,
             "versions": versions,
             "metrics": metrics,
             "updates": len(self.updates(id).refresh()),

@@ -206,7 +206,8 @@ def read_typed(path: Path, kind: Any) -> Any:
 
 
 def group_of(config: dict[str, Any]) -> str:
-    same = {name: value for name, value in config.items() if name not in ("seed", "steps")}
+    """Returns the same text for the same settings; a setting that follows another (null) may be missing."""
+    same = {name: value for name, value in config.items() if name not in ("seed", "steps") and value is not None}
     return hashlib.sha256(msgspec.json.encode(same, order="sorted")).hexdigest()[:12]
 
 

@@ -21,9 +21,9 @@
     "td3.learner.networks:act 166335646fb814cc\n" \
     "td3.learner.encoders:VectorEncoder.forward 090c026da9f78ac5\n" \
     "td3.learner.targets:polyak 504fa294be66ef06\n" \
-    "td3.learner.preprocessing:preprocess b6ab4f3559769ccb\n" \
+    "td3.learner.preprocessing:preprocess fa298752a927bf1d\n" \
     "td3.replay.memory:Memory.sample 0e115914a64b03d9\n" \
-    "td3.replay.memory:Memory.batch 880dce3d28721211\n" \
+    "td3.replay.memory:Memory.batch 66e53721e94e819e\n" \
     "td3.replay.links:look_ahead 148d7b8c45011f14\n" \
     "td3.types:Update.means 98e174342c051327\n"
 

@@ -362,9 +362,18 @@ function table(title, settings) {
   return element("table", { class: "settings" }, element("caption", {}, title), element("tbody", {}, ...lines));
 }
 
-function showSettings(config, versions) {
-  const tables = [];
-  if (config) tables.push(table("Settings", config));
+/** A table for each group of settings; those of no group come last. */
+function tablesOf(config, groups) {
+  const grouped = new Set(Object.values(groups).flat());
+  const others = Object.keys(config).filter((name) => !grouped.has(name));
+  return [...Object.entries(groups), ["Other settings", others]].flatMap(([group, names]) => {
+    const present = names.filter((name) => Object.hasOwn(config, name)).map((name) => [name, config[name]]);
+    return present.length ? [table(group, Object.fromEntries(present))] : [];
+  });
+}
+
+function showSettings(config, versions, groups) {
+  const tables = config ? tablesOf(config, groups) : [];
   if (versions) tables.push(table("Versions", versions));
   find("configuration").hidden = tables.length === 0;
   find("configuration").querySelector(".tables").replaceChildren(...tables);
@@ -398,7 +407,7 @@ async function showAll(answer) {
   run = answer.run;
   showProblem(null);
   showRun();
-  showSettings(answer.config, answer.versions);
+  showSettings(answer.config, answer.versions, answer.groups);
   if (answer.film) showFilm(answer.film_version);
   await Promise.all([loadSeries(), loadUpdates()]);
   isLoaded = true;

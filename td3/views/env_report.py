@@ -1,16 +1,20 @@
 """`td3 check`: what an environment looks like to TD3, told before a long run is begun."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from td3 import seeding
 from td3.collection import Collector
-from td3.config import SETTINGS, Config, env_name, task_settings
+from td3.config import SETTINGS, Config, env_name
+from td3.config.presets import task_settings
 from td3.environments import Wrappers, make_envs
-from td3.environments.spaces import Part, describe_bounds, oddities
+from td3.environments.descriptions import describe_bounds, oddities
+from td3.environments.observations import Leaf
 from td3.errors import ConfigError
+from td3.learner.encoders import ENCODERS
 from td3.learner.making import check_networks, engine_for
 from td3.machine import check_room, human
 from td3.replay import bytes_per_transition
@@ -52,8 +56,8 @@ def check_environment(config: Config) -> dict[str, Any]:
             "trainable": True,
             "num_envs": envs.num_envs,
             "observation": [
-                {"name": part.name, "shape": part.shape, "dtype": part.dtype.name, **reading(part, config)}
-                for part in envs.observation.parts
+                {"name": leaf.name, "shape": leaf.shape, "dtype": leaf.dtype.name, **reading(leaf, config)}
+                for leaf in envs.observation.leaves
             ],
             "observation_size": envs.observation.size,
             "action_shape": envs.action.shape,
@@ -77,23 +81,49 @@ def check_environment(config: Config) -> dict[str, Any]:
         envs.close()
 
 
-def reading(part: Part, config: Config) -> dict[str, Any]:
-    """What is done with a part of the observation, and how many numbers the networks read of it."""
-    if part.picture:
-        frames = f"{part.stack} frames" if part.stack > 1 else "an image"
-        channels = counted(part.picture.channels, "channel")
-        layers = ", ".join(map(str, config.encoder_channels))
-        by = counted(config.random_shift, "pixel")
-        shift = f", shifted by up to {by} when learned from" if config.random_shift else ""
-        read = (
-            f"{frames} of {part.picture.height}×{part.picture.width}, {channels}; each remembered once, as bytes"
-            f"{shift}; convolutions {layers} make {counted(config.encoder_features, 'number')} of it"
-        )
-        return {"numbers": config.encoder_features, "read": read}
-    numbers = counted(part.size, "number")
-    one_hot = ", a 1 for the one it is" if part.categories is not None else ""
+def reading(leaf: Leaf, config: Config) -> dict[str, Any]:
+    """Returns what is done with a leaf of the observation, and how many numbers the networks take of it."""
+    return READINGS.get(leaf.kind, read_other)(leaf, config)
+
+
+def read_vector(leaf: Leaf, config: Config, how: str = "") -> dict[str, Any]:
+    """Describes numbers that are passed on as they are."""
     normal = ", normalised" if config.normalize_observations else ""
-    return {"numbers": part.size, "read": f"{numbers}{one_hot}{normal}"}
+    return {"numbers": leaf.part.size, "read": f"{counted(leaf.part.size, 'number')}{how}{normal}"}
+
+
+def read_category(leaf: Leaf, config: Config) -> dict[str, Any]:
+    """Describes a category."""
+    return read_vector(leaf, config, ", a 1 for the one it is")
+
+
+def read_image(leaf: Leaf, config: Config) -> dict[str, Any]:
+    """Describes an image and its convolutions."""
+    count, height, width = leaf.part.shape
+    frames = f"{leaf.stack} frames" if leaf.stack > 1 else "an image"
+    layers = ", ".join(map(str, config.encoder_channels))
+    by = counted(config.random_shift, "pixel")
+    shift = f", shifted by up to {by} when learned from" if config.random_shift else ""
+    read = (
+        f"{frames} of {height}×{width}, {counted(count, 'channel')}; each remembered once, as bytes"
+        f"{shift}; convolutions {layers} make {counted(config.encoder_features, 'number')} of it"
+    )
+    return {"numbers": config.encoder_features, "read": read}
+
+
+def read_other(leaf: Leaf, config: Config) -> dict[str, Any]:
+    """Describes a kind that was added: what is stored, and what its encoder makes of it."""
+    features: int = ENCODERS[leaf.kind](leaf.part, leaf.stack, config).size
+    stored = f"{counted(leaf.stack * leaf.part.size, leaf.kind)} of {leaf.part.dtype}"
+    return {"numbers": features, "read": f"{stored}; its encoder makes {counted(features, 'number')} of it"}
+
+
+# What is done with a leaf, by kind.
+READINGS: dict[str, Callable[[Leaf, Config], dict[str, Any]]] = {
+    "vector": read_vector,
+    "category": read_category,
+    "image": read_image,
+}
 
 
 def lines_of(found: dict[str, Any]) -> list[str]:

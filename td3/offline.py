@@ -1,0 +1,100 @@
+"""Learns from a dataset alone: a collector that plays nothing."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from td3.collection import Collected, Policy
+from td3.config import Config
+from td3.environments import Wrappers, make_envs
+from td3.environments.faults import BadValue
+from td3.errors import ConfigError
+from td3.exploration import MakeNoise
+from td3.types import Transitions
+
+COLUMNS = ("observation", "action", "reward", "next_observation", "terminated")
+
+
+class Dataset:
+    """Hands out all transitions of a dataset before the first update, and nothing more: a step only counts.
+
+    td3.train(config, collector=partial(td3.Dataset, columns))
+
+    `columns` are arrays by the names in `COLUMNS`, a row for each transition, in the environment's own units and in the
+    order they were played. The environment of the config says what the columns mean, and is what evaluations play.
+    """
+
+    def __init__(self, columns: Mapping[str, Any], config: Config, _make_noise: MakeNoise) -> None:
+        self._columns, self.num_envs, self.steps, self._handed_out = columns, 1, 0, False
+        envs = make_envs(config.env, wrappers=Wrappers.of(config), env_args=config.env_args)
+        self.observation_map, self.action_map = envs.observation, envs.action
+        envs.close()
+        if missing := [name for name in COLUMNS if name not in columns]:
+            raise ConfigError(f"The dataset has no {missing[0]}; it needs {', '.join(COLUMNS)}.")
+        self._rows = len(columns["reward"])
+        if not 0 < self._rows <= config.buffer_size:
+            raise ConfigError(
+                f"buffer_size must be at least the {self._rows:,} rows of the dataset, and at least 1; "
+                f"got {config.buffer_size:,}."
+            )
+
+    def start(self) -> None:
+        """Does nothing: there is no episode to begin."""
+
+    def configure(self, config: Config) -> None:
+        """Does nothing: no setting changes what is in a dataset."""
+
+    def collect(self, _policy: Policy) -> Collected:
+        """Counts a step; the first one brings the whole dataset."""
+        rows = self._transitions(0 if self._handed_out else self._rows)
+        self._handed_out = True
+        self.steps += 1
+        return Collected(rows, [])
+
+    def begin_anew(self) -> None:
+        """Hands the dataset out once more: what came of it was lost."""
+        self._handed_out = False
+
+    @property
+    def most_bytes(self) -> int:
+        return 0
+
+    def capture(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Returns how far it is; the rows are in the memory."""
+        return {"steps": self.steps, "handed_out": self._handed_out}, {}
+
+    def restore(self, data: dict[str, Any], _arrays: dict[str, Any], _seeds: list[int]) -> list[str]:
+        """Continues where `capture` was."""
+        self.steps, self._handed_out = int(data["steps"]), bool(data["handed_out"])
+        return []
+
+    def local_envs(self) -> list[Any]:
+        return []
+
+    def close(self) -> None:
+        """Does nothing: no environment is open."""
+
+    def _transitions(self, count: int) -> Transitions:
+        columns = {name: self._column(name)[:count] for name in COLUMNS}
+        observation, next_observation = columns["observation"], columns["next_observation"]
+        first = np.ones(count, np.bool_)  # an episode begins where a row does not follow on the one before it
+        first[1:] = columns["terminated"][:-1] | (next_observation[:-1] != observation[1:]).any(axis=1)
+        return Transitions(**columns, env=np.zeros(count, np.int32), first=first)
+
+    def _column(self, name: str) -> Any:
+        values = self._columns[name]
+        try:
+            if name.endswith("observation"):
+                column = self.observation_map.flatten(values, self._rows)
+            elif name == "action":
+                column = self.action_map.from_env(values)
+            else:
+                column = np.asarray(values, np.float32 if name == "reward" else np.bool_)
+        except (BadValue, ValueError, TypeError) as problem:
+            raise ConfigError(f"The dataset's {name} cannot be used: {problem}.") from None
+        if len(column) != self._rows or column.ndim != 1 + (name not in ("reward", "terminated")):
+            raise ConfigError(
+                f"The dataset's {name} must have {self._rows:,} rows, as its reward has; got {np.shape(values)}."
+            )
+        return column

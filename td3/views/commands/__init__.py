@@ -1,0 +1,33 @@
+"""The commands of td3, one file each; a new one is its file and a line in this table.
+
+Each file has HELP, `add_arguments(parser)` and `run(chosen)`, which returns the exit code. What takes long to import is
+imported inside `run`: `td3 --help` loads every file here.
+"""
+
+from argparse import Namespace
+from typing import Protocol
+
+from td3.views.commands import bench, check, evaluate, explain, resume, selftest, train, verify, watch
+from td3.views.flags import Parser
+
+
+class Command(Protocol):
+    """What a command's file has."""
+
+    HELP: str
+
+    def add_arguments(self, parser: Parser) -> None: ...
+    def run(self, chosen: Namespace) -> int: ...
+
+
+COMMANDS: dict[str, Command] = {
+    "train": train,
+    "resume": resume,
+    "evaluate": evaluate,
+    "verify": verify,
+    "check": check,
+    "selftest": selftest,
+    "watch": watch,
+    "explain": explain,
+    "bench": bench,
+}

@@ -1,0 +1,109 @@
+"""Settings that change during a run: they reach both engines at the next step, and a resumed run has them."""
+
+import numpy as np
+import pytest
+from engines import BOTH, needs_native
+
+import td3
+from td3.config import Config
+from td3.session import Session
+from td3.training import advance
+
+SMALL = {
+    "env": "Pendulum-v1",
+    "steps": 90,
+    "warmup_steps": 20,
+    "hidden": (8, 8),
+    "batch_size": 16,
+    "eval_every": 0,
+    "film": False,
+    "checkpoint_every": 30,
+    "threads": 1,
+}
+CHANGES = {
+    "actor_lr": 1e-2,
+    "critic_lr": 1e-2,
+    "gamma": 0.5,
+    "tau": 0.5,
+    "policy_delay": 1,
+    "target_noise": 1.0,
+    "noise_clip": 0.01,
+    "exploration_noise": 1.0,
+    "batch_size": 8,
+}
+
+
+def ends(engine, change=None, at=60, run=None):
+    training = td3.train(Config(**SMALL, engine=engine), run)
+    for event in training:
+        if change and isinstance(event, td3.Stepped) and event.step == at:
+            training.change(**change)
+    networks = training.learner.networks().values()
+    return [tensor.detach().clone() for network in networks for tensor in network.parameters()]
+
+
+def differ(one, other):
+    return any((x != y).any() for x, y in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("engine", BOTH)
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_changed_setting_reaches_the_next_update(name, engine):
+    assert differ(ends(engine), ends(engine, {name: CHANGES[name]}))
+
+
+@pytest.mark.parametrize("engine", BOTH)
+def test_a_setting_changed_to_what_it_was_changes_no_bit(engine):
+    config = Config(**SMALL)
+    assert not differ(ends(engine), ends(engine, {name: getattr(config, name) for name in CHANGES}))
+
+
+@needs_native
+def test_both_engines_learn_alike_after_every_change():
+    native, page = ends("native", CHANGES), ends("torch", CHANGES)
+    for one, other in zip(native, page, strict=True):
+        assert np.allclose(one, other, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("engine", BOTH)
+def test_a_resumed_run_has_the_changed_settings_to_the_bit(engine, tmp_path):
+    whole = ends(engine, CHANGES, at=30, run=tmp_path / "whole")  # at a checkpoint that was saved before the change
+    training = td3.train(Config(**SMALL, engine=engine), tmp_path / "stopped")
+    for event in training:
+        if isinstance(event, td3.Stepped) and event.step == 30:
+            training.change(**CHANGES)
+            break
+    training.close()
+    session = Session.resumed(tmp_path / "stopped", {}, None, False)
+    assert session.config.gamma == session.learner.memory.gamma == 0.5
+    assert session.learner.actor_optimizer.param_groups[0]["lr"] == 1e-2
+    list(advance(session, 90))
+    networks = session.learner.networks().values()
+    assert not differ(whole, [tensor.detach() for network in networks for tensor in network.parameters()])
+    session.close()
+
+
+@pytest.mark.parametrize(("name", "value"), [("n_step", 3), ("hidden", (4,)), ("seed", 1), ("gama", 0.9)])
+def test_what_cannot_change_during_a_run_is_refused_by_name_and_value(name, value):
+    training = td3.train(Config(**SMALL))
+    next(training)
+    with pytest.raises(td3.ConfigError) as refused:
+        training.change(**{name: value})
+    assert str(refused.value).startswith(name) and repr(value) in str(refused.value)
+    training.close()
+
+
+def test_a_value_out_of_range_changes_nothing():
+    training = td3.train(Config(**SMALL))
+    next(training)
+    with pytest.raises(td3.ConfigError, match="tau"):
+        training.change(gamma=0.5, tau=3.0)
+    assert training.config == Config(**SMALL) and training.learner.memory.gamma == Config(**SMALL).gamma
+    training.close()
+
+
+def test_a_run_that_has_not_begun_says_so():
+    training = td3.train(Config(**SMALL))
+    with pytest.raises(td3.ConfigError, match="begins with its first event"):
+        training.change(tau=0.1)
+    assert repr(training) == "<td3.Training that has not begun>"

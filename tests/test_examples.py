@@ -1,0 +1,240 @@
+"""Parts of a user's own, as the files in `examples/` have them: recorded, resumed exactly, loaded and evaluated."""
+
+import ast
+import json
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file
+from tiny import batch, no_noise, numbers, put_actor, put_critics
+
+import td3
+from td3.config import Config
+from td3.types import Layout
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT)) if str(ROOT) not in sys.path else None
+
+from examples import own_dataset, own_loop, own_networks, own_noise, own_sampler, own_step
+
+SMALL = {
+    "env": "Pendulum-v1",
+    "steps": 120,
+    "warmup_steps": 20,
+    "hidden": (8, 8),
+    "batch_size": 16,
+    "buffer_size": 100,  # the ring wraps
+    "log_every": 20,
+    "eval_every": 60,
+    "eval_episodes": 1,
+    "checkpoint_every": 40,
+    "film": False,
+}
+RECORDED = own_dataset.recorded(100)
+PARTS = {
+    "step": {"learner": own_step.MeanTarget},
+    "networks": {"learner": own_networks.NormalisedCritics},
+    "noise": {"noise": own_noise.OrnsteinUhlenbeck},
+    "sampler": {"sampler": own_sampler.ByError},
+    "dataset": {"collector": partial(td3.Dataset, RECORDED)},
+}
+SETTINGS = {"dataset": {"warmup_steps": 0, "update_after": 0}, "noise": {"num_envs": 2}}
+
+
+def config(name, **settings):
+    return Config(**{**SMALL, **SETTINGS.get(name, {}), **settings})
+
+
+def newest(run):
+    return max((run / "checkpoints").iterdir())
+
+
+def contents(run):
+    """All arrays of the newest checkpoint and of the memory, and the metrics but for the speeds."""
+    folder = newest(run)
+    arrays = {path.stem: load_file(path) for path in folder.glob("*.safetensors")}
+    segments = [load_file(path) for path in sorted((run / "memory").iterdir())]
+    rows = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
+    metrics = [{name: value for name, value in row.items() if not name.startswith("time/")} for row in rows]
+    memory = {name: np.concatenate([segment[name] for segment in segments]).tobytes() for name in segments[0]}
+    return (
+        {f"{group}.{name}": a.tobytes() for group, named in arrays.items() for name, a in named.items()},
+        memory,
+        metrics,
+    )
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_run_with_a_part_of_ones_own_is_recorded_resumed_to_the_same_bytes_and_evaluated(name, tmp_path):
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    list(td3.train(config(name), whole, **PARTS[name]))
+    for event in td3.train(config(name), stopped, **PARTS[name]):
+        if isinstance(event, td3.Stepped) and event.step == 70:
+            break
+    resumed = list(td3.resume(stopped, **PARTS[name]))
+    assert resumed[1].notes == () and resumed[-1].step == 120
+    for one, other in zip(contents(whole), contents(stopped), strict=True):
+        assert one == other
+    updates = [json.loads(line) for line in (whole / "updates.jsonl").read_text().splitlines()]
+    assert len(updates) >= 2 and np.isfinite(updates[0]["loss"]["critic"])
+    learner = {key: part for key, part in PARTS[name].items() if key == "learner"}
+    agent = td3.load(whole, **learner)
+    assert td3.evaluate(agent, episodes=1).lengths == (200,)
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_part_is_named_in_the_run_and_asked_for_never_imported(name, tmp_path):
+    ((kind, part),) = PARTS[name].items()
+    for event in td3.train(config(name), tmp_path / "run", **PARTS[name]):
+        if event.step >= 50:
+            break
+    named = json.loads((tmp_path / "run" / "config.json").read_text())["parts"]
+    assert list(named) == [kind]
+    assert named[kind] == (f"{part.__module__}:{part.__qualname__}" if isinstance(part, type) else named[kind])
+    with pytest.raises(td3.ConfigError) as refused:
+        next(td3.resume(tmp_path / "run"))
+    assert str(refused.value).startswith(f"{kind} must be passed") and named[kind] in str(refused.value)
+    if kind == "learner":
+        with pytest.raises(td3.ConfigError, match=r"^learner must be passed"):
+            td3.load(tmp_path / "run")
+    assert list(td3.resume(tmp_path / "run", **PARTS[name]))[-1].step == 120
+
+
+def test_a_run_stopped_before_its_first_checkpoint_asks_for_its_parts_too(tmp_path):
+    next(events := td3.train(config("noise"), tmp_path / "run", **PARTS["noise"]))
+    for folder in (tmp_path / "run" / "checkpoints").iterdir():
+        raise AssertionError(f"{folder} is there already")
+    del events
+    for folder in list((tmp_path / "run" / "checkpoints").iterdir()):  # the one that leaving the loop made
+        for file in folder.iterdir():
+            file.unlink()
+        folder.rmdir()
+    with pytest.raises(td3.ConfigError, match=r"^noise must be passed"):
+        next(td3.resume(tmp_path / "run"))
+    assert list(td3.resume(tmp_path / "run", **PARTS["noise"]))[-1].step == 120
+
+
+def test_another_part_than_before_is_noted(tmp_path):
+    class Other(own_noise.OrnsteinUhlenbeck):
+        pull = 0.5
+
+    for event in td3.train(config("noise"), tmp_path / "run", **PARTS["noise"]):
+        if event.step >= 40:
+            break
+    notes = list(td3.resume(tmp_path / "run", noise=Other))[1].notes
+    assert len(notes) == 1 and "OrnsteinUhlenbeck" in notes[0] and "Other" in notes[0]
+
+
+@pytest.mark.parametrize(
+    "given", [{"learner": 3}, {"learner": dict}, {"noise": 0.1}, {"sampler": "uniform"}, {"nois": dict}]
+)
+def test_what_is_no_part_is_refused_by_name(given):
+    ((name, _),) = given.items()
+    with pytest.raises(td3.ConfigError, match=rf"^{name} "):
+        td3.train(config("step"), **given)
+
+
+def lines_of(path):
+    """The lines of a file's classes, without blank ones and docstrings."""
+    tree = ast.parse(path.read_text())
+    lines = set()
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            lines |= set(range(node.lineno, node.end_lineno + 1))
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.Expr) and isinstance(inner.value, ast.Constant):
+                    lines -= set(range(inner.lineno, inner.end_lineno + 1))
+    return sum(bool(line.strip()) for number, line in enumerate(path.read_text().splitlines(), 1) if number in lines)
+
+
+@pytest.mark.parametrize("module", [own_step, own_networks, own_noise, own_sampler])
+def test_one_thing_is_changed_in_twenty_lines(module):
+    assert 4 <= lines_of(Path(module.__file__)) <= 20
+
+
+def test_the_own_step_takes_the_mean_of_both_targets():
+    learner = own_step.MeanTarget(Layout(1), 1, Config(env="X-v0", hidden=(1,), buffer_size=8), 0)
+    put_actor(learner.actor_target, 0.0)
+    put_critics(learner.critic_targets, slopes=(3.0, 1.0), shifts=(0.0, 4.0))
+    update = learner.update(batch(r=(1.0,), s2=(1.0,), discount=(0.5,)), no_noise())
+    assert update.next_q1.item() == 9 and update.next_q2.item() == 7  # 3 (1 + 0 + 2) and (1 + 0 + 2) + 4
+    assert update.target.item() == 1 + 0.5 * 8
+
+
+def test_the_own_critics_are_normalised_and_both_learn():
+    learner = own_networks.NormalisedCritics(Layout(3), 2, Config(env="X-v0", hidden=(8, 4), buffer_size=8), 0)
+    kinds = [type(layer).__name__ for layer in learner.critics.layers]
+    assert kinds == ["TwinLinear", "LayerNorm", "ReLU", "TwinLinear", "LayerNorm", "ReLU", "TwinLinear"]
+    features, action = torch.randn(5, 3), torch.randn(5, 2)
+    assert torch.allclose(learner.critics(features, action)[0], learner.critics.first(features, action), atol=1e-6)
+    before = numbers(learner.critics)
+    learner.update(td3_batch(3, 2), torch.zeros(5, 2))
+    assert all((old[twin] != new[twin]).any() for old, new in zip(before, numbers(learner.critics)) for twin in (0, 1))
+
+
+def td3_batch(observations, actions, rows=5):
+    from td3.types import Batch
+
+    wide = [torch.randn(rows, size) for size in (observations, actions, observations)]
+    return Batch(wide[0], wide[1], torch.randn(rows), wide[2], torch.zeros(rows), torch.full((rows,), 0.9))
+
+
+def test_the_own_noise_drifts_and_begins_anew_with_an_episode():
+    noise, rng = own_noise.OrnsteinUhlenbeck(2, 1), np.random.default_rng(0)
+    samples = np.array([noise.sample(rng, 0.1, np.zeros(2, bool))[:, 0] for _ in range(2_000)])
+    following = np.corrcoef(samples[:-1, 0], samples[1:, 0])[0, 1]
+    assert 0.8 < following < 0.9  # 1 − pull
+    after = noise.sample(rng, 0.1, np.array([True, False]))
+    assert abs(after[0, 0]) < 0.5 and after[1, 0] != pytest.approx(after[0, 0])
+    twin = own_noise.OrnsteinUhlenbeck(2, 1)
+    twin.restore(noise.capture())
+    assert (twin.state == noise.state).all()
+
+
+def test_the_own_sampler_prefers_large_errors():
+    learner = td3.Learner(Layout(1), 1, Config(env="X-v0", hidden=(4,), buffer_size=4), 0, own_sampler.ByError)
+    from td3.types import Transitions
+
+    columns = np.zeros((4, 1), np.float32), np.zeros((4, 1), np.float32), np.zeros(4, np.float32)
+    learner.store(Transitions.in_a_row(*columns, columns[0], np.zeros(4, bool)))
+    assert learner.sampler.priority.tolist() == [1, 1, 1, 1]
+    learner.sampler.priority[:] = [0, 1, 0, 3]
+    counts = np.bincount(learner.sampler.sample(np.random.default_rng(0), 4_000), minlength=4)
+    assert counts[0] == counts[2] == 0 and counts[3] / counts[1] == pytest.approx(3, rel=0.1)
+
+
+def test_the_own_loop_changes_the_learning_rate_and_stops_early():
+    training = own_loop.main(steps=2_000, enough=-5_000.0)
+    assert training.session.step == 1_000 and training.config.actor_lr == 5e-4  # Pendulum's is 1e-3
+    assert training.learner.actor_optimizer.param_groups[0]["lr"] == 5e-4
+    assert repr(training) == "<td3.Training of Pendulum-v1, step 1,000 of 2,000>"
+
+
+def test_a_dataset_is_learned_from_without_playing(tmp_path):
+    training = td3.train(config("dataset", steps=50, eval_every=0), **PARTS["dataset"])
+    finished = list(training)[-1]
+    memory = training.learner.memory
+    assert (finished.step, finished.updates, memory.written) == (50, 50, 100)
+    assert (memory.columns["action"] == np.float32(RECORDED["action"] / 2)).all()  # Pendulum's bounds are ±2
+    assert (memory.columns["observation"] == RECORDED["observation"]).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"reward": None}, "reward"),
+        ({"action": np.zeros((100, 2))}, "action"),
+        ({"observation": np.zeros((99, 3))}, "observation"),
+        ({"action": np.full((100, 1), 3.0)}, "action"),
+        ({"reward": np.full(100, np.nan)}, "reward"),
+    ],
+)
+def test_a_dataset_that_does_not_fit_is_refused_by_the_name_of_its_column(change, named):
+    columns = {name: column for name, column in {**RECORDED, **change}.items() if column is not None}
+    with pytest.raises(td3.ConfigError, match=named):
+        for _ in td3.train(config("dataset"), collector=partial(td3.Dataset, columns)):
+            pass
