@@ -45,12 +45,13 @@ def main(parent: int, tied: int, seconds: int, priority: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     signal.alarm(seconds)  # ends even a process whose driver never lets Python run again
     from td3.environments.worker import end_with
+    from td3.storage.disk import replace_whole
 
     end_with(parent, bool(tied))
     try:
         sys.path[:] = pickle.load(sys.stdin.buffer)  # the user's modules are found where the parent found them
         job: Job = pickle.load(sys.stdin.buffer)
-        write(job.path, filmed(job))
+        replace_whole(job.path, filmed(job))
     except BaseException:  # an environment, a driver or the disk: none is worth a word
         os._exit(NO_FILM)
     os._exit(0)  # without a farewell: drivers are at their worst there
@@ -109,20 +110,6 @@ def picture(frame: Any) -> Any:
     image.thumbnail((SIZE, SIZE))
     times = SIZE // max(image.size)
     return image if times == 1 else image.resize((times * image.width, times * image.height), Image.Resampling.NEAREST)
-
-
-def write(path: Path, data: bytes) -> None:
-    """Beside its place and then renamed: whoever reads it sees a whole film, this one or the one before."""
-    beside = path.with_name(f".{path.name}")
-    beside.unlink(missing_ok=True)  # of a run that was killed just here
-    file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
-    try:
-        with os.fdopen(file, "wb") as opened:
-            opened.write(data)
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
 
 
 if __name__ == "__main__":

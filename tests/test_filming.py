@@ -21,10 +21,11 @@ import td3
 from td3 import filming, training
 from td3.config import Config
 from td3.environments import Wrappers, maker_to_render
-from td3.film_worker import NO_FILM, Job, apart, filmed, picture, write
+from td3.film_worker import NO_FILM, Job, apart, filmed, picture
 from td3.filming import Film
 from td3.session import Session
 from td3.storage import verify
+from td3.storage.disk import replace_whole
 from td3.training import advance
 
 Image = pytest.importorskip("PIL.Image")
@@ -59,7 +60,7 @@ def in_process(monkeypatch):
         jobs.append((seconds, priority))
         job = cloudpickle.loads(cloudpickle.dumps(job))
         try:
-            write(job.path, filmed(job))
+            replace_whole(job.path, filmed(job))
         except (Exception, SystemExit):
             return Ended(NO_FILM)
         return Ended(0)
@@ -324,7 +325,7 @@ def test_a_film_takes_its_place_whole_and_follows_no_link(trick, tmp_path):
         place.write_bytes(b"RIFF")
     else:
         (tmp_path / ".film.webp").symlink_to(other)
-    write(place, filmed(job(place)))
+    replace_whole(place, filmed(job(place)))
     assert not place.is_symlink() and len(frames(place.read_bytes())) == 10 and other.read_text() == "mine"
     assert sorted(one.name for one in tmp_path.iterdir()) == ["film.webp", "other"]
 

@@ -28,12 +28,12 @@ from td3.learner.making import bytes_of_networks, make_learner
 from td3.learner.native.engine import NativeLearner
 from td3.recording import Allowance, Recorder
 from td3.recording import update as recorded_update
-from td3.recording.file import LONGEST_LINE
 from td3.recording.measures import histogram
 from td3.recording.observations import averaged
 from td3.recording.update import NETWORKS, rows_to_show
 from td3.replay import bytes_per_transition
 from td3.storage import read_metrics, verify
+from td3.storage.updates import LONGEST_LINE
 from td3.types import Layout, Transitions
 
 SMALL = {"hidden": (16, 16), "batch_size": 16, "threads": 1, "eval_episodes": 2, "film": False}

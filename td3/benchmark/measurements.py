@@ -24,6 +24,7 @@ from td3.learner.native.engine import NativeLearner
 def measure(
     threads: int, sections: list[str], cases: list[str], rounds: int, seconds: float, say: Callable[[str], None]
 ) -> dict[str, Any]:
+    """Measures every case of these sections with so many threads, in interleaved rounds."""
     use_threads(threads)
     found = list(libraries())
     result: dict[str, Any] = {

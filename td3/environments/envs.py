@@ -214,12 +214,14 @@ def _random_state(env: gymnasium.Env[Any, Any]) -> dict[str, Any] | None:
 
 
 def unpack(answer: Any) -> tuple[Any, Any, Any, Any]:
+    """Returns the first four values of what `step` returned; the info is not needed."""
     if not isinstance(answer, tuple) or len(answer) != 5:
         raise BadValue("step() must return (observation, reward, terminated, truncated, info)")
     return answer[:4]
 
 
 def check_reward(reward: Any) -> np.float32:
+    """Returns a reward as float32; refuses what is no finite number."""
     if type(reward) in FLOATS and -LARGEST < reward < LARGEST:  # nearly always
         return np.float32(reward)
     value = as_array("reward", reward)
@@ -235,6 +237,7 @@ def check_reward(reward: Any) -> np.float32:
 
 
 def check_flag(name: str, flag: Any) -> bool:
+    """Returns a flag as bool; refuses what is neither true nor false."""
     if type(flag) in BOOLS:
         return bool(flag)
     value = as_array(name, flag)

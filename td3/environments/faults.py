@@ -61,6 +61,7 @@ def named(problem: BaseException) -> str:
 
 
 def message_of(problem: BaseException) -> str:
+    """Returns an exception's own words, in one line."""
     return one_line(lambda: str(problem))
 
 

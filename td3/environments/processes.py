@@ -31,6 +31,8 @@ START_TIMEOUT = 120.0  # importing a simulator on a busy machine is slow, and ha
 
 
 class ProcessEnvs:
+    """Environments in worker processes, each of which plays its share of them."""
+
     def __init__(
         self, name: str, make: Callable[[], Any], num_envs: int, workers: int, timeout: float, wrappers: Wrappers
     ) -> None:
@@ -150,6 +152,7 @@ def pickled(name: str, make: Callable[[], Any]) -> bytes:
 
 
 def how_it_ended(code: int) -> str:
+    """Says how a process ended, by its exit code."""
     return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
 

@@ -26,6 +26,8 @@ Answer = TypeVar("Answer")
 
 
 class GymVectorEnvs:
+    """A ready-made vector environment of Gymnasium's, in any of its autoreset modes."""
+
     def __init__(self, name: str, envs: VectorEnv[Any, Any, Any], timeout: float) -> None:
         self.name, self.envs, self.timeout = name, envs, timeout
         self.num_envs = envs.num_envs

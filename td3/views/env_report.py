@@ -127,6 +127,7 @@ READINGS: dict[str, Callable[[Leaf, Config], dict[str, Any]]] = {
 
 
 def lines_of(found: dict[str, Any]) -> list[str]:
+    """Returns the report as lines for people."""
     parts = [f"{part['name']} {tuple(part['shape'])} {part['dtype']} → {part['read']}" for part in found["observation"]]
     settings = ", ".join(f"{name} {value}" for name, value in found["task_settings"].items() if name in SETTINGS)
     low, high = found["reward_range"]

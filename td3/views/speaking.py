@@ -97,6 +97,7 @@ def shell_command(*words: str | Path) -> str:
 
 
 def shell_word(word: str | Path) -> str:
+    """Quotes a word or path so that a shell reads it as one."""
     text = str(word)
     if isinstance(word, Path) and text.startswith("-"):  # it would be taken for a flag
         text = f"./{text}"
