@@ -217,8 +217,7 @@ def test_the_flag_takes_json_and_else_text(tmp_path, capsys):
 @pytest.mark.parametrize("text", ["size", "=3", "two words=1", 'size={"a": 1}', "colour=3", "size=none"])
 def test_a_bad_argument_is_one_sentence_and_exit_code_two(text, tmp_path, capsys):
     assert main(["train", "test_env_args:Sized", "--run", str(tmp_path / "run"), "--env-arg", text, *FLAGS]) == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1 and not (tmp_path / "run").exists()
+    assert capsys.readouterr().err.count("\n") == 1 and not (tmp_path / "run").exists()
 
 
 # ---- an environment instead of what makes one ----
@@ -280,9 +279,9 @@ def test_a_run_with_an_asynchronous_vector_ends_without_a_traceback(interrupted,
         while not started.stderr.readline().startswith("Memory"):
             assert started.poll() is None
         os.killpg(started.pid, signal.SIGINT)
-    told = started.communicate(timeout=240)[1]
-    assert started.returncode == (130 if interrupted else 0), told
-    assert "Traceback" not in told and told.count("Stopping") == int(interrupted)
+    text = started.communicate(timeout=240)[1]
+    assert started.returncode == (130 if interrupted else 0), text
+    assert "Traceback" not in text and text.count("Stopping") == int(interrupted)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")

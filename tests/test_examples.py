@@ -173,7 +173,11 @@ def test_the_own_critics_are_normalised_and_both_learn():
     assert torch.allclose(learner.critics(features, action)[0], learner.critics.first(features, action), atol=1e-6)
     before = numbers(learner.critics)
     learner.update(td3_batch(3, 2), torch.zeros(5, 2))
-    assert all((old[twin] != new[twin]).any() for old, new in zip(before, numbers(learner.critics)) for twin in (0, 1))
+    assert all(
+        (old[twin] != new[twin]).any()
+        for old, new in zip(before, numbers(learner.critics), strict=True)
+        for twin in (0, 1)
+    )
 
 
 def td3_batch(observations, actions, rows=5):

@@ -265,8 +265,8 @@ def test_filming_changes_no_bit_of_a_run_not_even_of_a_stream_that_all_share(tmp
     found = []
     for film in (True, False):
         random.seed(1), np.random.seed(1)
-        told = played(config(eval_every=20, film=film), tmp_path / str(film))
-        found.append((told, random.random(), np.random.rand()))
+        run = played(config(eval_every=20, film=film), tmp_path / str(film))
+        found.append((run, random.random(), np.random.rand()))
     assert found[0] == found[1]
     assert (tmp_path / "True" / "film.webp").exists() and not (tmp_path / "False" / "film.webp").exists()
 
@@ -402,8 +402,8 @@ def test_the_command_ends_well_when_a_film_crashes(tmp_path, capsys):
     run, words = tmp_path / "run", ["--hidden", "8", "--batch-size", "8", "--threads", "1", "--warmup-steps", "20"]
     flags = ["--steps", "50", "--eval-every", "50", "--eval-episodes", "1", "--env-arg", "trouble=crash"]
     assert main(["train", "painted:Painted", "--run", str(run), *words, *flags]) == 0
-    told = capsys.readouterr().err
-    assert told.count("SIGSEGV") == 1 and "Traceback" not in told
+    text = capsys.readouterr().err
+    assert text.count("SIGSEGV") == 1 and "Traceback" not in text
 
 
 def test_a_run_that_is_left_early_takes_its_film_along(tmp_path, monkeypatch, children):

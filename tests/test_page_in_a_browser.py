@@ -601,7 +601,7 @@ def test_two_images_with_channels_of_their_own_are_told_apart(page, seeing, tmp_
         )
 
 
-def target_told(page):
+def target_text(page):
     """What step 9 says of the chosen row: its sum, and what is on the way from `min` to `y`."""
     words = page.locator(".arithmetic .term").evaluate_all("(all) => all.map((one) => one.innerText.split('\\n'))")
     return words[:2], page.locator("#diagram .labels").text_content(), page.locator("#step-formula").inner_text()
@@ -635,14 +635,14 @@ def test_a_target_uses_its_rows_own_discount_and_tells_how_far_it_looks_ahead(pa
         for row, (earned, discount, power, arrives) in expected.items():
             if row > 1:
                 page.keyboard.press("r")
-            terms, labels, formula = target_told(page)
+            terms, labels, formula = target_text(page)
             assert terms == [["1.5000", earned], [discount, power]]
             assert labels == f"r, d× {arrives}"
             assert formula == "y = r + γᵏ · (1 − d) · min(Q₁′, Q₂′)"
         assert "what k steps earned" in page.locator("#step-sentence").inner_text()
         for update, gamma in ((1000, "0.99"), (1002, "1")):
             opened(page, f"{place}&update={update}&row=1")
-            terms, labels, formula = target_told(page)
+            terms, labels, formula = target_text(page)
             assert terms == [["1.5000", "r"], [gamma, "γ"]]
             assert labels == "r, d× γ"
             assert formula == "y = r + γ · (1 − d) · min(Q₁′, Q₂′)"

@@ -14,7 +14,7 @@ from gymnasium.vector import VectorEnv
 
 from td3.config import env_name, has_no_name, nameless
 from td3.environments.envs import Envs, SerialEnvs
-from td3.environments.faults import STOPPED, close_quietly, message_of, refusing, shown, told
+from td3.environments.faults import STOPPED, close_quietly, describe, message_of, refusing, shown
 from td3.environments.mujoco_warnings import handle_mujoco_warnings
 from td3.environments.observations import KINDS, Leaf, added_kinds
 from td3.environments.processes import ProcessEnvs
@@ -210,7 +210,7 @@ def made(name: str, make: Callable[[], Any]) -> Made:
         near = "" if known else did_you_mean(base, gymnasium.registry)
         raise ConfigError(f"env {name!r} cannot be made: {words}{near}") from problem
     except BaseException as problem:
-        raise ConfigError(f"env {name!r} cannot be made: {told(problem)}.") from problem
+        raise ConfigError(f"env {name!r} cannot be made: {describe(problem)}.") from problem
     if not isinstance(env, gymnasium.Env | VectorEnv):
         raise ConfigError(
             f"env {name!r} must make a gymnasium.Env or a gymnasium.vector.VectorEnv; it made a "

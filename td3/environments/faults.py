@@ -32,7 +32,7 @@ PASSED_ON = (*STOPPED, ConfigError, EnvironmentFailure)  # while an environment 
 
 def failure(who: str, call: str, problem: BaseException) -> EnvironmentFailure:
     """The sentence about whatever came out of one call of an environment."""
-    why = str(problem) if isinstance(problem, BadValue) else f"{call}() raised {told(problem)}"
+    why = str(problem) if isinstance(problem, BadValue) else f"{call}() raised {describe(problem)}"
     return EnvironmentFailure(f"{who}: {why}.")
 
 
@@ -44,10 +44,10 @@ def refusing(beginning: str) -> Iterator[None]:
     except (*STOPPED, TD3Error):
         raise
     except BaseException as problem:
-        raise ConfigError(f"{beginning} {told(problem)}.") from problem
+        raise ConfigError(f"{beginning} {describe(problem)}.") from problem
 
 
-def told(problem: BaseException) -> str:
+def describe(problem: BaseException) -> str:
     """An exception in a few words, with the line of the user's code that raised it."""
     frames = traceback.extract_tb(problem.__traceback__)
     where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if len(frames) > 1 else ""

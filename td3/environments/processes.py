@@ -21,7 +21,7 @@ import numpy as np
 
 from td3.environments.actions import ActionMap
 from td3.environments.envs import patience
-from td3.environments.faults import STOPPED, told
+from td3.environments.faults import STOPPED, describe
 from td3.environments.observations import ObservationMap
 from td3.environments.wrappers import Wrappers
 from td3.errors import ConfigError, EnvironmentFailure, TD3Error
@@ -123,7 +123,9 @@ class ProcessEnvs:
                 except (EOFError, OSError):
                     raise EnvironmentFailure(f"{self._who(worker)}: its process {worker.ended()}.") from None
                 except Exception as problem:
-                    raise EnvironmentFailure(f"{self._who(worker)}: its answer raised {told(problem)}.") from problem
+                    raise EnvironmentFailure(
+                        f"{self._who(worker)}: its answer raised {describe(problem)}."
+                    ) from problem
                 if kind == "failed":
                     raise answers[worker]
         self._pending, self._read = "", {}
@@ -148,7 +150,7 @@ def pickled(name: str, make: Callable[[], Any]) -> bytes:
     except (*STOPPED, TD3Error):
         raise
     except BaseException as problem:
-        raise ConfigError(f"env {name!r} cannot be sent to worker processes: {told(problem)}.") from problem
+        raise ConfigError(f"env {name!r} cannot be sent to worker processes: {describe(problem)}.") from problem
 
 
 def how_it_ended(code: int) -> str:

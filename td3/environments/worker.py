@@ -20,7 +20,7 @@ import cloudpickle
 
 from td3.environments.envs import SerialEnvs
 from td3.environments.factory import make_local
-from td3.environments.faults import told
+from td3.environments.faults import describe
 from td3.errors import EnvironmentFailure, TD3Error
 
 
@@ -56,7 +56,7 @@ def _answer(connection: "Connection[Any, Any]", who: str, function: Callable[...
     except TD3Error as problem:  # without its causes, which might not survive the journey
         reply, fine = ForkingPickler.dumps(("failed", type(problem)(str(problem)))), False
     except BaseException as problem:  # the callable cannot be rebuilt here, or its answer cannot be sent
-        reply, fine = ForkingPickler.dumps(("failed", EnvironmentFailure(f"{who}: {told(problem)}."))), False
+        reply, fine = ForkingPickler.dumps(("failed", EnvironmentFailure(f"{who}: {describe(problem)}."))), False
     connection.send_bytes(reply)
     return fine
 

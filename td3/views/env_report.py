@@ -156,5 +156,5 @@ def lines_of(found: dict[str, Any]) -> list[str]:
         ("settings", settings and f"of its own: {settings}"),
         *(("note", note) for note in found["notes"]),
     ]
-    told = [f"{title:>9}  {text}" for title, text in rows if text]
-    return [f"{found['env']}: TD3 can train on it.", *told]
+    lines = [f"{title:>9}  {text}" for title, text in rows if text]
+    return [f"{found['env']}: TD3 can train on it.", *lines]

@@ -124,15 +124,15 @@ def explanation() -> list[dict[str, Any]]:
     return [
         {
             "number": number,
-            "title": told.title,
-            "sentence": told.sentence,
-            "why": told.why,
-            "formula": told.formula,
+            "title": step.title,
+            "sentence": step.sentence,
+            "why": step.why,
+            "formula": step.formula,
             "code": f"{_CODE}:{_places()[number][0]}",
             "source": _places()[number][1],
-            "docs": f"{_DOCS}#{_anchor(number, told.title)}",
+            "docs": f"{_DOCS}#{_anchor(number, step.title)}",
         }
-        for number, told in enumerate(_STEPS, start=1)
+        for number, step in enumerate(_STEPS, start=1)
     ]
 
 

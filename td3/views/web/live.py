@@ -43,7 +43,7 @@ class Followed:
                 pass  # what is there already, the viewer fetches
 
     def news(self) -> list[bytes]:
-        told = []
+        messages = []
         with contextlib.suppress(RunError, OSError):
             rows: list[dict[str, Any]] = []
             for _, lump in self.lines.new():
@@ -51,18 +51,18 @@ class Followed:
                     rows += decoded_lines(lump, dict[str, Any])
             if self.late or self.lines.restarted or len(rows) > MOST_ROWS:
                 self.late = False
-                told.append(message("points", {"id": self.run.id, "again": True}))
+                messages.append(message("points", {"id": self.run.id, "again": True}))
             elif rows:
-                told.append(message("points", {"id": self.run.id, "series": columns(rows)}))
+                messages.append(message("points", {"id": self.run.id, "series": columns(rows)}))
         with contextlib.suppress(RunError, OSError):
             found = self.updates.refresh()
             if found and found[-1].update != self.newest:
                 self.newest = found[-1].update
-                told.append(message("updates", {"id": self.run.id, "newest": self.newest, "count": len(found)}))
+                messages.append(message("updates", {"id": self.run.id, "newest": self.newest, "count": len(found)}))
         if film_version(self.run) != self.film:
             self.film = film_version(self.run)
-            told.append(message("film", {"id": self.run.id, "version": self.film}))
-        return told
+            messages.append(message("film", {"id": self.run.id, "version": self.film}))
+        return messages
 
 
 def columns(rows: list[dict[str, Any]]) -> dict[str, dict[str, list[Any]]]:

@@ -86,7 +86,7 @@ class RunIndex:
         run = self.run(id)
         known = [name for name in names if name in names_in(run.metrics)]
         found = self._record(run.metrics).within(known, first, last, 2 * points) if known else {}
-        return {"id": id, "series": {name: told(found.get(name, NOTHING)) for name in names}}
+        return {"id": id, "series": {name: series_data(found.get(name, NOTHING)) for name in names}}
 
     def updates(self, id: str) -> Updates:
         return self._updates(self.run(id).updates)
@@ -95,7 +95,7 @@ class RunIndex:
 NOTHING = Seen(Points(np.empty(0), np.empty(0)), None)
 
 
-def told(seen: Seen) -> dict[str, Any]:
+def series_data(seen: Seen) -> dict[str, Any]:
     """As plain data; NaN is written as null."""
     step, value = (one.tolist() for one in seen.points)
     mean = seen.mean and {"step": seen.mean.step.tolist(), "value": seen.mean.value.tolist()}
