@@ -9,7 +9,7 @@ def main(steps: int = 10_000, enough: float = -200.0) -> td3.Training:
     config = td3.Config(env="Pendulum-v1", steps=steps, seed=0)
     training = td3.train(config)
     for event in training:
-        if isinstance(event, td3.Stepped) and event.step == steps // 2:
+        if isinstance(event, td3.Stepped) and event.step == steps // 4:
             training.change(actor_lr=config.actor_lr / 2, critic_lr=config.critic_lr / 2)
         if isinstance(event, td3.Evaluated):
             print(f"step {event.step:6,}: {event.evaluation.mean:8.1f}")

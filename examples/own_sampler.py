@@ -13,10 +13,10 @@ class ByError(td3.UniformSampler):
 
     def __init__(self, memory):
         super().__init__(memory)
-        self.priority = np.zeros(memory.capacity)
+        self.rows, self.priority = np.arange(memory.capacity), np.zeros(memory.capacity)
 
     def sample(self, rng, count):
-        sums = np.cumsum(self.priority * self.memory.can_sample())  # of images, a row alone may be no transition
+        sums = np.cumsum(self.priority * self.memory.can_sample(self.rows))  # frames before a stack are none
         return np.searchsorted(sums, rng.random(count) * sums[-1], side="right")
 
     def added(self, indices):

@@ -91,6 +91,8 @@ class Dataset:
                 column = self.action_map.from_env(values)
             else:
                 column = np.asarray(values, np.float32 if name == "reward" else np.bool_)
+                if not np.isfinite(column).all():
+                    raise ValueError(f"row {int(np.argmin(np.isfinite(column))):,} has no finite number")
         except (BadValue, ValueError, TypeError) as problem:
             raise ConfigError(f"The dataset's {name} cannot be used: {problem}.") from None
         if len(column) != self._rows or column.ndim != 1 + (name not in ("reward", "terminated")):

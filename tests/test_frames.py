@@ -176,7 +176,7 @@ def check(memory, log, rng):
     assert len(memory) == len(expected) > 0 and memory.written == len(log.written)
     if isinstance(memory, FrameMemory):
         held = np.arange(min(memory.written, memory.capacity))
-        assert np.flatnonzero(memory._whole(held)).tolist() == sorted(expected)
+        assert np.flatnonzero(memory.can_sample(held)).tolist() == sorted(expected)
     assert set(memory.sample(rng, 64).tolist()) <= set(expected)
     indices = rng.permutation(sorted(expected))
     batch = [column.numpy() for column in memory.batch(indices)]
@@ -404,7 +404,7 @@ def test_no_stack_and_no_look_ahead_spans_the_seam_of_a_resumed_run(tmp_path):
     numbers |= {env.unwrapped.number for env in session.collector.envs.envs}
     assert len(numbers) == 4  # two from before, two from after
     memory = session.learner.memory
-    batch = memory.batch(np.flatnonzero(memory._whole(np.arange(memory.written))))
+    batch = memory.batch(np.flatnonzero(memory.can_sample(np.arange(memory.written))))
     session.close()
     seen = [memory.layout.frames(rows.numpy())[:, :, :4].astype(int) for rows in (batch.observation, batch[3])]
     stamps = np.concatenate(seen, axis=1)  # (n, six frames, four bytes)

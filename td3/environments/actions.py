@@ -47,6 +47,20 @@ class ActionMap:
         inside = np.minimum(np.maximum(whole, self._low), self._high).astype(self.dtype)
         return inside.reshape(-1, *self.shape)
 
+    def from_env(self, actions: Any) -> Float32s:
+        """Maps (n, *shape) in the environment's units to (n, size) in [−1, 1]; raises ValueError out of bounds."""
+        whole = np.asarray(actions, np.float64)
+        if whole.shape != (len(whole), *self.shape):
+            raise ValueError(f"actions have the shape {whole.shape[1:]}, not {self.shape}")
+        whole = whole.reshape(len(whole), -1)
+        outside = ~((whole >= self._low) & (whole <= self._high))  # what is no number, too
+        if outside.any():
+            row, dimension = map(int, np.argwhere(outside)[0])
+            low, high = self._low[dimension], self._high[dimension]
+            value = whole[row, dimension]
+            raise ValueError(f"row {row:,} has {value:g} in dimension {dimension}, not within [{low:g}, {high:g}]")
+        return ((whole[:, self._free] - self._centre) / self._half).astype(np.float32)
+
 
 def all_finite(numbers: NDArray[Any]) -> bool:
     """Tells whether all numbers are finite; the sum of squares nearly always shows it, in a third of the time."""

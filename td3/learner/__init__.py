@@ -48,8 +48,10 @@ def why_not_native(config: Config, layout: Layout | None = None, learner: Learne
         return f"the native engine runs on the cpu, not on {config.device}"
     if config.compile:
         return "compile is for the torch engine"
-    if not config.hidden:
+    if not config.actor_layers or not config.critic_layers:
         return "the native engine needs at least one hidden layer"
+    if config.actor_layers != config.critic_layers:
+        return "the native engine needs actor_hidden and critic_hidden alike"
     try:
         kernels()
     except Missing as problem:

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -63,14 +63,16 @@ def check_networks(engine: str, config: Config, layout: Layout, action_size: int
         images = f" that read {describe_layout(layout)}" if layout.frame else ""
         raise ConfigError(
             f"{'images, ' if images else ''}hidden and batch_size must be smaller here: layers of "
-            f"{','.join(map(str, config.hidden))} and batches of {config.batch_size:,} take {human(needed)} for six "
+            f"{layers_of(config)} and batches of {config.batch_size:,} take {human(needed)} for six "
             f"networks{images} and what they learn with, and {whose} has room for {human(room)}."
         )
 
 
 def bytes_of_networks(engine: str, config: Config, layout: Layout, action_size: int) -> int:
     """Counts six networks and all that grows with them, in float32."""
-    units = sum(config.hidden) + 2 * layout.stack * layout.frame  # pixels as numbers, and what the convolutions make
+    units = (
+        max(sum(config.actor_layers), sum(config.critic_layers)) + 2 * layout.stack * layout.frame
+    )  # pixels as numbers, and what the convolutions make
     copies = 4  # itself, its target, and two numbers that Adam remembers
     copies += 3 if engine == "native" else 1  # packed for the library's products; or the gradient
     copies += 3 if config.record_updates else 0  # while an update is recorded: how all but the squares were before
@@ -86,13 +88,21 @@ def bytes_of_policy(config: Config, layout: Layout, action_size: int) -> int:
 def parameters(config: Config, layout: Layout, action_size: int) -> int:
     """Counts the numbers of an actor, two critics and their encoder."""
 
-    def perceptron(inputs: int, outputs: int) -> int:
-        return sum((before + 1) * after for before, after in pairwise((inputs, *config.hidden, outputs)))
+    def perceptron(inputs: int, hidden: Sequence[int], outputs: int) -> int:
+        return sum((before + 1) * after for before, after in pairwise((inputs, *hidden, outputs)))
 
     with own_stream(0):  # for layers of your own; td3's draw nothing, and cost nothing until they are written
         encoder = encoder_of(layout, config)
-    learned = perceptron(encoder.size, action_size) + 2 * perceptron(encoder.size + action_size, 1)
-    return learned + sum(tensor.numel() for tensor in encoder.parameters())
+    actor = perceptron(encoder.size, config.actor_layers, action_size)
+    critics = 2 * perceptron(encoder.size + action_size, config.critic_layers, 1)
+    return actor + critics + sum(tensor.numel() for tensor in encoder.parameters())
+
+
+def layers_of(config: Config) -> str:
+    """Names the hidden layers, of both kinds of networks where they differ."""
+    return " and ".join(
+        ",".join(map(str, sizes)) for sizes in dict.fromkeys((config.actor_layers, config.critic_layers))
+    )
 
 
 def engine_for(config: Config, layout: Layout, num_envs: int, resumed: bool = False) -> tuple[str, str]:
@@ -131,7 +141,7 @@ def fitting(config: Config) -> Iterator[None]:
             raise
         raise ConfigError(
             f"buffer_size, batch_size and hidden must fit in memory; {config.buffer_size:,} transitions with layers of "
-            f"{','.join(map(str, config.hidden))} and batches of {config.batch_size:,} do not."
+            f"{layers_of(config)} and batches of {config.batch_size:,} do not."
         ) from problem
 
 

@@ -58,11 +58,11 @@ class Learner:
 
     def make_actor(self, features: int, generator: torch.Generator) -> Actor:
         """Makes the network that maps (B, features) to actions in [−1, 1], (B, action_size)."""
-        return initialise(Actor(features, self.action_size, self.config.hidden), generator)
+        return initialise(Actor(features, self.action_size, self.config.actor_layers), generator)
 
     def make_critics(self, encoder: Encoder, generator: torch.Generator) -> Critics:
         """Makes the network that maps features and actions to two values, (B,) each; `first` gives the first alone."""
-        return initialise(Critics(encoder, self.action_size, self.config.hidden), generator)
+        return initialise(Critics(encoder, self.action_size, self.config.critic_layers), generator)
 
     def networks(self) -> dict[str, nn.Module]:
         """All networks by name: what is saved, loaded, moved to a device and compiled."""

@@ -49,7 +49,7 @@ class FrameMemory:
 
     def __len__(self) -> int:
         """Returns the number of transitions that can be sampled."""
-        return int(np.count_nonzero(self._whole(np.arange(min(self.written, self.capacity)))))
+        return int(np.count_nonzero(self.can_sample(np.arange(min(self.written, self.capacity)))))
 
     @property
     def nbytes(self) -> int:
@@ -98,8 +98,8 @@ class FrameMemory:
         indices = np.arange(first, end) % self.capacity
         return {name: column[indices] for name, column in self.columns.items()}
 
-    def _whole(self, indices: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Tells whether a transition ends there all of whose frames are still held."""
+    def can_sample(self, indices: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Tells at which of these indices a transition ends all of whose frames are still held."""
         whole: NDArray[np.bool_] = (self._reach[indices] > self.oldest) & ~self.columns["begins"][indices]
         return whole
 
@@ -107,7 +107,7 @@ class FrameMemory:
         """Samples indices of transitions, uniformly and with replacement; moments that end none are sampled again."""
         held = min(self.written, self.capacity)
         indices = rng.integers(held, size=count)
-        while not (whole := self._whole(indices)).all():
+        while not (whole := self.can_sample(indices)).all():
             if not whole.any() and not len(self):
                 raise RunError("The memory holds no transition that can be sampled.")
             indices[~whole] = rng.integers(held, size=count - np.count_nonzero(whole))

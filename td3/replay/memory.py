@@ -78,6 +78,10 @@ class Memory:
         """Samples indices of transitions, uniformly and with replacement."""
         return rng.integers(len(self), size=count)
 
+    def can_sample(self, indices: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Tells at which of these indices there is a transition to sample."""
+        return indices < len(self)
+
     def batch(self, indices: NDArray[np.int64]) -> Batch:
         """Returns copies of these transitions, each with what n steps led to."""
         columns = self.columns

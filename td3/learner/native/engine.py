@@ -118,7 +118,7 @@ class NativeLearner(Learner):
 
     def _make(self, rows: int) -> None:
         sizes = self.layout.numbers, self.action_size
-        self.engine = Engine(*sizes, self.config.hidden, rows, torch.get_num_threads())
+        self.engine = Engine(*sizes, self.config.actor_layers, rows, torch.get_num_threads())
         self._rows = rows
         self._bindings: Bindings | None = None
 

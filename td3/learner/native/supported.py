@@ -33,7 +33,7 @@ class Unsupported(Exception):
 
 def check_learner(learner: Learner) -> None:
     """Requires networks of the sizes the config says, each with its target, and a plain Adam for each."""
-    inputs, actions, hidden = learner.layout.numbers, learner.action_size, learner.config.hidden
+    inputs, actions, hidden = learner.layout.numbers, learner.action_size, learner.config.actor_layers
     for name, network in (("actor", learner.actor), ("actor_target", learner.actor_target)):
         check_actor(network, name, (inputs, *hidden, actions))
     for name, critics in (("critics", learner.critics), ("critic_targets", learner.critic_targets)):
