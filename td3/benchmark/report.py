@@ -11,6 +11,7 @@ from td3.wording import counted
 
 
 def tables(result: dict[str, Any]) -> str:
+    """Returns what was measured as tables in Markdown."""
     return "\n\n".join("\n".join(lines) for run in result["runs"] for lines in sections(run))
 
 

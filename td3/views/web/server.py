@@ -226,10 +226,10 @@ class Events:
             await send(start)  # only now: nothing is lost between what the viewer fetches and what it is sent
             telling = asyncio.create_task(self._tell(viewer, send))
             leaving = asyncio.create_task(left(receive))
-            _, open_tasks = await asyncio.wait({telling, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            _, open_tasks = await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
             for task in open_tasks:
                 task.cancel()
-            await asyncio.gather(telling, leaving, return_exceptions=True)
+            await asyncio.gather(sending, leaving, return_exceptions=True)
 
     async def _tell(self, viewer: Viewer, send: Send) -> None:
         news: bytes | None = b"retry: 2000\n\n"
