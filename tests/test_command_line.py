@@ -158,14 +158,14 @@ def test_an_environment_in_a_module_beside_the_user_is_found(tmp_path, monkeypat
         return capfd.readouterr().err
 
     train = ["train", "my_robot:Robot-v0", *QUICK.split(), "--run", "r", "--num-envs", "2", "--workers", "2"]
-    assert "TD3 can train on it" in told("check", "my_robot:Robot-v0")
-    refusal = told("check", "my_robot:broken", code=2)
+    assert "TD3 can train on it" in text("check", "my_robot:Robot-v0")
+    refusal = text("check", "my_robot:broken", code=2)
     assert refusal.startswith("td3: env 'my_robot:broken' ") and refusal.count("\n") == 1
     assert "OSError: no motor (my_robot.py:4)" in refusal
-    assert "The run is in r\n" in told(*train)
-    refusal = told("evaluate", "r", code=2)
+    assert "The run is in r\n" in text(*train)
+    refusal = text("evaluate", "r", code=2)
     assert "env 'my_robot:Robot-v0'" in refusal and "--trust" in refusal
-    assert "without noise" in told("evaluate", "r", "--trust", "--episodes", "1")
+    assert "without noise" in text("evaluate", "r", "--trust", "--episodes", "1")
 
 
 def test_a_flag_that_is_true_or_false_takes_no_word():

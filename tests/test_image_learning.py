@@ -472,7 +472,7 @@ def test_check_and_train_refuse_the_same(settings, refusal):
     for attempt in (lambda: check_environment(config), lambda: list(td3.train(config))):
         with pytest.raises(ConfigError) as caught:
             attempt()
-        assert str(told.value).startswith(refusal)
+        assert str(caught.value).startswith(refusal)
 
 
 # ---- runs from before the parts of an encoder had their names ----
