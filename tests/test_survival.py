@@ -121,8 +121,8 @@ def test_a_save_that_fails_at_any_write_is_loud_and_costs_nothing_else(error, fa
 def test_when_every_save_fails_the_exit_code_says_so(fault, tmp_path, capsys, monkeypatch):
     create = RunFolder.create
 
-    def then_full(path, config):
-        folder = create(path, config)
+    def then_full(*arguments):
+        folder = create(*arguments)
         fault.put("before", "write", "every", OSError(28, "No space left on device"))
         return folder
 
