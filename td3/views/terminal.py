@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 class Display(Protocol):
+    """Shows the events of a run."""
+
     def __enter__(self) -> Self: ...
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
@@ -196,6 +198,7 @@ def sparkline(values: list[float], width: int) -> str:
 
 
 def clock(seconds: float) -> str:
+    """Writes a time as people do: 1 h 05 min."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
