@@ -64,7 +64,7 @@ class Film:
         self.problem: str | None = None  # a sentence for the user, once
 
     def offer(self, policy: Callable[[], Policy], seed: int, length: int, last: bool) -> None:
-        """Films an episode of `length` steps that was evaluated just now, if it is time for it, and always at the end."""
+        """Films an episode of `length` steps that was just evaluated, if it is time for it, and always at the end."""
         if last:
             self.close()  # of an older film: this one is wanted
         self._look()
