@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from td3.collection import Policy
     from td3.environments import Wrappers
+    from td3.types import Policy
 
 SIZE = 240  # pixels, the longer side
 FRAMES = 200
@@ -46,12 +46,13 @@ def main(parent: int, tied: int, seconds: int, priority: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     signal.alarm(seconds)  # ends even a process whose driver never lets Python run again
     from td3.environments.worker import end_with
+    from td3.storage.disk import replace_whole
 
     end_with(parent, bool(tied))
     try:
         sys.path[:] = pickle.load(sys.stdin.buffer)  # the user's modules are found where the parent found them
         job: Job = pickle.load(sys.stdin.buffer)
-        write(job.path, filmed(job))
+        replace_whole(job.path, filmed(job))
     except BaseException:  # an environment, a driver or the disk: none is worth a word
         os._exit(NO_FILM)
     os._exit(0)  # without a farewell: drivers are at their worst there

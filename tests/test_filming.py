@@ -15,19 +15,18 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from painted import Painted
-from test_processes import alive
-from test_recording import Clock, played
-from test_training import bytes_of
+from sessions import Clock, alive, bytes_of, played
 
 import td3
 from td3 import filming, progress, run_output
 from td3.config import Config
 from td3.environments import Wrappers, maker_to_render
-from td3.film_worker import NO_FILM, Job, apart, filmed, picture, write
+from td3.film_worker import NO_FILM, Job, apart, filmed, picture
 from td3.filming import Film
+from td3.loop import advance
 from td3.session import Session
 from td3.storage import verify
-from td3.training import advance
+from td3.storage.disk import replace_whole
 
 Image = pytest.importorskip("PIL.Image")
 SMALL = {"hidden": (8,), "batch_size": 8, "warmup_steps": 20, "threads": 1, "eval_episodes": 2, "log_every": 50}
@@ -61,7 +60,7 @@ def in_process(monkeypatch):
         jobs.append((seconds, priority))
         job = cloudpickle.loads(cloudpickle.dumps(job))
         try:
-            write(job.path, filmed(job))
+            replace_whole(job.path, filmed(job))
         except (Exception, SystemExit):
             return Ended(NO_FILM)
         return Ended(0)
@@ -266,8 +265,8 @@ def test_filming_changes_no_bit_of_a_run_not_even_of_a_stream_that_all_share(tmp
     found = []
     for film in (True, False):
         random.seed(1), np.random.seed(1)
-        told = played(config(eval_every=20, film=film), tmp_path / str(film))
-        found.append((told, random.random(), np.random.rand()))
+        run = played(config(eval_every=20, film=film), tmp_path / str(film))
+        found.append((run, random.random(), np.random.rand()))
     assert found[0] == found[1]
     assert (tmp_path / "True" / "film.webp").exists() and not (tmp_path / "False" / "film.webp").exists()
 
@@ -326,7 +325,7 @@ def test_a_film_takes_its_place_whole_and_follows_no_link(trick, tmp_path):
         place.write_bytes(b"RIFF")
     else:
         (tmp_path / ".film.webp").symlink_to(other)
-    write(place, filmed(job(place)))
+    replace_whole(place, filmed(job(place)))
     assert not place.is_symlink() and len(frames(place.read_bytes())) == 10 and other.read_text() == "mine"
     assert sorted(one.name for one in tmp_path.iterdir()) == ["film.webp", "other"]
 
@@ -403,8 +402,8 @@ def test_the_command_ends_well_when_a_film_crashes(tmp_path, capsys):
     run, words = tmp_path / "run", ["--hidden", "8", "--batch-size", "8", "--threads", "1", "--warmup-steps", "20"]
     flags = ["--steps", "50", "--eval-every", "50", "--eval-episodes", "1", "--env-arg", "trouble=crash"]
     assert main(["train", "painted:Painted", "--run", str(run), *words, *flags]) == 0
-    told = capsys.readouterr().err
-    assert told.count("SIGSEGV") == 1 and "Traceback" not in told
+    text = capsys.readouterr().err
+    assert text.count("SIGSEGV") == 1 and "Traceback" not in text
 
 
 def test_a_run_that_is_left_early_takes_its_film_along(tmp_path, monkeypatch, children):

@@ -24,9 +24,9 @@ from td3.environments import Wrappers, make_envs
 from td3.errors import ConfigError
 from td3.learner import Learner
 from td3.learner.preprocessing import Normalizer, preprocess, shifted
+from td3.loop import advance, evaluate
 from td3.session import Session
 from td3.storage import verify
-from td3.training import advance, evaluate
 from td3.types import Batch, Layout, Transitions
 
 # ---- the encoder ----
@@ -82,12 +82,12 @@ def test_features_are_what_a_computation_by_hand_gives_and_numbers_pass_unchange
     learner, rows = learner_of(), rows_of(TWO, 4)
     rows[0, : TWO.stack * TWO.frame] = 255
     encoder = learner.critics.encoder
-    told = encoder(torch.from_numpy(rows)).detach()
+    features = encoder(torch.from_numpy(rows)).detach()
     expected = by_hand(encoder, TWO, rows).detach()
-    assert told.shape == (4, 2 * 5 + 2) and encoder.size == 12 and told.dtype == torch.float32
-    assert told.numpy() == pytest.approx(expected.numpy(), abs=1e-5)
-    assert (told[:, 10:].numpy() == TWO.vectors(rows)).all()
-    assert told[:, :10].abs().max() < 1 and told[:, :10].std() > 0.1
+    assert features.shape == (4, 2 * 5 + 2) and encoder.size == 12 and features.dtype == torch.float32
+    assert features.numpy() == pytest.approx(expected.numpy(), abs=1e-5)
+    assert (features[:, 10:].numpy() == TWO.vectors(rows)).all()
+    assert features[:, :10].abs().max() < 1 and features[:, :10].std() > 0.1
     assert in_double(learner).critics.encoder(torch.from_numpy(rows)).detach().numpy() == pytest.approx(
         expected.numpy(), abs=1e-12
     )
@@ -295,19 +295,19 @@ def test_an_image_moves_down_and_right_and_its_edge_is_repeated():
     }
     rows = FLAT.joined(np.tile(image.reshape(1, 1, 12), (len(moved), 1, 1)), np.arange(7, dtype=np.float32)[:, None])
     before = rows.copy()
-    told = shifted(rows, FLAT, np.array(list(moved)))
-    for row, expected in zip(FLAT.frames(told), moved.values(), strict=True):
+    moved_rows = shifted(rows, FLAT, np.array(list(moved)))
+    for row, expected in zip(FLAT.frames(moved_rows), moved.values(), strict=True):
         assert row.reshape(3, 4).tolist() == np.array(expected).tolist()
-    assert FLAT.vectors(told)[:, 0].tolist() == list(range(7)) and (rows == before).all()
+    assert FLAT.vectors(moved_rows)[:, 0].tolist() == list(range(7)) and (rows == before).all()
     assert (shifted(rows[:1], FLAT, np.zeros((1, 2), np.int64)) == rows[:1]).all()
 
 
 def test_all_images_of_a_row_move_alike_and_each_row_by_itself():
     rows, shifts = rows_of(TWO, 5), np.array([[2, -1], [0, 0], [-2, -2], [1, 2], [0, -2]])
-    told, start = TWO.frames(shifted(rows, TWO, shifts)), 0
+    moved_rows, start = TWO.frames(shifted(rows, TWO, shifts)), 0
     for channels, height, width in ((1, 9, 8), (3, 8, 11)):
         shape, end = (5, TWO.stack, channels, height, width), start + channels * height * width
-        before, after = (one[..., start:end].reshape(shape) for one in (TWO.frames(rows), told))
+        before, after = (one[..., start:end].reshape(shape) for one in (TWO.frames(rows), moved_rows))
         for row, (down, right) in enumerate(shifts):
             y = np.clip(np.arange(height) - down, 0, height - 1)
             x = np.clip(np.arange(width) - right, 0, width - 1)
@@ -327,11 +327,11 @@ def test_s_and_its_successor_are_shifted_apart_and_numbers_are_left_alone():
     drawn = learner.sample(np.random.default_rng(0), np.random.default_rng(1))
     assert drawn.shifts.shape == (2, 500, 2) and set(drawn.shifts.ravel().tolist()) == {-2, -1, 0, 1, 2}
     assert np.abs(np.corrcoef(drawn.shifts.transpose(0, 2, 1).reshape(4, 500)) - np.eye(4)).max() < 0.2
-    told, raw = learner.load_batch(drawn), learner.memory.batch(drawn.indices)
-    for mine, its, shifts in zip((told[0], told[3]), (raw[0], raw[3]), drawn.shifts, strict=True):
+    loaded, raw = learner.load_batch(drawn), learner.memory.batch(drawn.indices)
+    for mine, its, shifts in zip((loaded[0], loaded[3]), (raw[0], raw[3]), drawn.shifts, strict=True):
         assert (mine.numpy() == shifted(its.numpy(), TWO, shifts)).all() and not torch.equal(mine, its)
         assert (TWO.vectors(mine.numpy()) == TWO.vectors(its.numpy())).all()
-    assert all(torch.equal(told[one], raw[one]) for one in (1, 2, 4, 5))
+    assert all(torch.equal(loaded[one], raw[one]) for one in (1, 2, 4, 5))
     unmoved = preprocess(raw, TWO, None, np.zeros((2, 500, 2), np.int64))
     assert torch.equal(unmoved.observation, raw.observation)
     assert preprocess(raw, TWO, None, None) is raw
@@ -470,9 +470,9 @@ def test_check_and_train_refuse_the_same(settings, refusal):
 
     config = Config(**{"env": Dot, "steps": 20, **SMALL, **settings})
     for attempt in (lambda: check_environment(config), lambda: list(td3.train(config))):
-        with pytest.raises(ConfigError) as told:
+        with pytest.raises(ConfigError) as caught:
             attempt()
-        assert str(told.value).startswith(refusal)
+        assert str(caught.value).startswith(refusal)
 
 
 # ---- runs from before the parts of an encoder had their names ----

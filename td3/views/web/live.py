@@ -1,7 +1,7 @@
-"""Tells every viewer what is new: looked up once a second, whoever watches, and handed to all as the same bytes.
+"""Live events: once a second the server looks for what is new and sends all viewers the same bytes.
 
-A viewer that reads slowly holds little of ours: what does not fit into its small queue is dropped, and when it has read
-the rest its stream ends; it comes back and fetches anew. One that reads nothing for long is let go.
+A slow viewer costs little: what does not fit into its small queue is dropped, and when it has read the rest its stream
+ends; it reconnects and fetches everything again. A viewer that reads nothing for long is disconnected.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ PERIOD = 1.0  # seconds between two looks
 HEARTBEAT = 15.0  # seconds of silence after which a comment is sent
 PATIENCE = 30.0  # seconds one message may take to be read before the viewer counts as dead
 QUEUE = 16  # messages that wait for a viewer
-MOST_ROWS = 1_000  # new rows that are told one by one; of more, the viewer fetches a summary
+MOST_ROWS = 1_000  # new rows that are sent one by one; of more, the viewer fetches a summary
 MOST_VIEWERS = 1_000
 
 
@@ -43,7 +43,7 @@ class Followed:
                 pass  # what is there already, the viewer fetches
 
     def news(self) -> list[bytes]:
-        told = []
+        messages = []
         with contextlib.suppress(RunError, OSError):
             rows: list[dict[str, Any]] = []
             for _, lump in self.lines.new():
@@ -51,18 +51,18 @@ class Followed:
                     rows += decoded_lines(lump, dict[str, Any])
             if self.late or self.lines.restarted or len(rows) > MOST_ROWS:
                 self.late = False
-                told.append(message("points", {"id": self.run.id, "again": True}))
+                messages.append(message("points", {"id": self.run.id, "again": True}))
             elif rows:
-                told.append(message("points", {"id": self.run.id, "series": columns(rows)}))
+                messages.append(message("points", {"id": self.run.id, "series": columns(rows)}))
         with contextlib.suppress(RunError, OSError):
             found = self.updates.refresh()
             if found and found[-1].update != self.newest:
                 self.newest = found[-1].update
-                told.append(message("updates", {"id": self.run.id, "newest": self.newest, "count": len(found)}))
+                messages.append(message("updates", {"id": self.run.id, "newest": self.newest, "count": len(found)}))
         if film_version(self.run) != self.film:
             self.film = film_version(self.run)
-            told.append(message("film", {"id": self.run.id, "version": self.film}))
-        return told
+            messages.append(message("film", {"id": self.run.id, "version": self.film}))
+        return messages
 
 
 def columns(rows: list[dict[str, Any]]) -> dict[str, dict[str, list[Any]]]:
@@ -76,6 +76,8 @@ def columns(rows: list[dict[str, Any]]) -> dict[str, dict[str, list[Any]]]:
 
 
 class Viewer:
+    """One open web page, and the news it has not been sent yet."""
+
     def __init__(self, id: str | None) -> None:
         self.id = id
         self.queue: asyncio.Queue[bytes] = asyncio.Queue(QUEUE)
@@ -104,6 +106,8 @@ class Viewer:
 
 
 class Hub:
+    """Follows what viewers look at and sends each what is new."""
+
     def __init__(self, index: RunIndex) -> None:
         self.index = index
         self.viewers: set[Viewer] = set()
@@ -114,7 +118,7 @@ class Hub:
 
     @contextlib.asynccontextmanager
     async def viewer(self, id: str | None) -> AsyncIterator[Viewer]:
-        """Somebody who is told all that comes after this moment; what was before, it fetches."""
+        """Return a viewer that is sent everything from now on; it fetches what was before."""
         viewer = Viewer(id)
         self.viewers.add(viewer)
         try:
