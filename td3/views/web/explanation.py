@@ -58,25 +58,25 @@ _STEPS = (
     _Step(
         "Target smoothing",
         "Clipped Gaussian noise is added to every dimension of a′, and the sum is clamped to [−1, 1].",
-        "The target becomes an average over nearby actions, in which a narrow, false peak of a critic counts for little.",
+        "The target becomes an average over nearby actions, where a narrow, false peak of a critic counts for little.",
         "a′ ← clip(a′ + clip(ε, −c, c), −1, 1)    ε ~ N(0, σ²)",
     ),
     _Step(
         "Two values of the next action",
         "Both critic targets evaluate the same pair of next state and smoothed next action.",
-        "Two estimates of the same thing can be compared; the targets change slowly, so the critics have a steady goal.",
+        "Two estimates of one thing can be compared; the targets change slowly, so the critics have a steady goal.",
         "Q₁′(s′, a′)    Q₂′(s′, a′)",
     ),
     _Step(
         "The smaller value counts",
         "Row by row, only the smaller of the two values is kept.",
-        "The actor seeks actions whose value is overestimated; taking the smaller value keeps that error from spreading.",
+        "The actor seeks actions whose value is overestimated; the smaller value keeps that error from spreading.",
         "q′ = min(Q₁′, Q₂′)",
     ),
     _Step(
         "The target",
         "The target is the reward plus the discounted future; where the episode terminated, only the reward is left.",
-        "Nothing comes after a terminated episode. A time limit (truncated) is no such end: there the future still counts.",
+        "Nothing comes after termination. A time limit (truncated) is no such end: there the future still counts.",
         "y = r + γ · (1 − d) · min(Q₁′, Q₂′)",
     ),
     _Step(
