@@ -56,7 +56,8 @@ class AnyCollector(Protocol):
     def local_envs(self) -> list[Any]:
         """Returns the Gymnasium environments that live in this process."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Closes the environments."""
 
 
 MakeCollector = Callable[[Config, MakeNoise], AnyCollector]

@@ -210,9 +210,9 @@ def test_where_no_peer_is_installed_the_pixels_are_ours_alone(monkeypatch):
     one = run["pixels"]["cases"]["small"]
     assert list(one["speeds"]) == list(one["passes"]) == ["td3 torch"] and list(one["bytes"]) == ["td3"]
     assert run["pixels"]["refused"] == refusals([]) == {}
-    told = tables({"runs": [run]})
-    assert "| images and networks | td3 torch |\n" in told and "| images | td3 |\n" in told
-    assert "forward and back: td3 torch 2 and 1.\n" in told and "Stable" not in told and "optimize" not in told
+    text = tables({"runs": [run]})
+    assert "| images and networks | td3 torch |\n" in text and "| images | td3 |\n" in text
+    assert "forward and back: td3 torch 2 and 1.\n" in text and "Stable" not in text and "optimize" not in text
 
 
 def speed(best):
@@ -265,16 +265,16 @@ def result(peak=100.0):
 
 
 def test_the_tables_tell_speeds_shares_and_ratios():
-    told = tables(result())
-    assert "| author (256-256, batch 256, 17 → 6) | 160 (80) | 40 (20) | 0.80 | 4.0 × |" in told
-    assert "| author (256-256, batch 256, 17 → 6) | 150 (75) | 50 (25) | 3.0 × |" in told
-    assert "all else (acting, storing, sampling, bookkeeping) 200 µs: 6.7%." in told
-    assert "td3 native 20.0 µs" in told and "| of peak | 0.40 | 0.45 |" in told
+    text = tables(result())
+    assert "| author (256-256, batch 256, 17 → 6) | 160 (80) | 40 (20) | 0.80 | 4.0 × |" in text
+    assert "| author (256-256, batch 256, 17 → 6) | 150 (75) | 50 (25) | 3.0 × |" in text
+    assert "all else (acting, storing, sampling, bookkeeping) 200 µs: 6.7%." in text
+    assert "td3 native 20.0 µs" in text and "| of peak | 0.40 | 0.45 |" in text
     seen = "colour, 3 frames of 84×84×3"
-    assert "the best of 4 interleaved rounds" in told
-    assert f"| {seen} (16-32-32 → 50, 256-256, batch 64, 6 actions) | 25.0 (12.5) | 12.5 (6.2) | 2.0 × |" in told
-    assert "td3 torch 2 and 1; Peer 4 and 1.5. Ours is moved by the critics' loss;" in told
-    assert f"| {seen} | 21,226 | 127,044 | 6.0 × |" in told and '- to fly: "I can not."' in told
+    assert "the best of 4 interleaved rounds" in text
+    assert f"| {seen} (16-32-32 → 50, 256-256, batch 64, 6 actions) | 25.0 (12.5) | 12.5 (6.2) | 2.0 × |" in text
+    assert "td3 torch 2 and 1; Peer 4 and 1.5. Ours is moved by the critics' loss;" in text
+    assert f"| {seen} | 21,226 | 127,044 | 6.0 × |" in text and '- to fly: "I can not."' in text
     assert "of peak" not in tables(result(math.nan)) and "nan" not in tables(result(math.nan))
 
 

@@ -63,9 +63,9 @@ def test_stored_actions_map_to_what_an_environment_with_odd_bounds_received():
 def test_only_termination_is_stored_as_an_end():
     collector = make_collector(make_envs(Counting, 2))
     rows = [collector.collect(steady(0.0)).transitions for _ in range(100)]
-    told = np.concatenate([row.terminated for row in rows])
+    terminated = np.concatenate([row.terminated for row in rows])
     shown = np.concatenate([row.next_observation for row in rows])
-    assert told.tolist() == [ends(one)[0] for one in shown]
+    assert terminated.tolist() == [ends(one)[0] for one in shown]
     assert sum(ends(one)[1] for one in shown) > 10  # time limits there were
 
 

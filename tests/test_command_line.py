@@ -106,12 +106,14 @@ def test_evaluate_answers_in_words_and_in_json(run, capfd):
     assert answer["mean"] == pytest.approx(sum(answer["returns"]) / 3)
     assert f"{answer['mean']:.1f}" in err
     assert cli.main(["evaluate", str(folder), "--checkpoint", "7"]) == 2
-    assert "checkpoint must be last, best or one of the steps" in capfd.readouterr().err
+    refusal = capfd.readouterr().err
+    assert refusal.startswith("td3: checkpoint ") and all(word in refusal for word in ("last", "best", "7"))
 
 
 def test_a_folder_with_a_run_in_it_is_not_trained_into(run, capsys):
     assert cli.main(["train", *QUICK.split(), "--run", str(run[0])]) == 2
-    assert "run must be a new or empty folder" in capsys.readouterr().err
+    refusal = capsys.readouterr().err
+    assert refusal.startswith("td3: run ") and repr(str(run[0])) in refusal
 
 
 def test_train_json_is_one_document(tmp_path, monkeypatch, capfd):
@@ -126,10 +128,10 @@ def test_train_json_is_one_document(tmp_path, monkeypatch, capfd):
 
 def test_check_says_what_td3_will_see(capsys):
     assert cli.main(["check", "HalfCheetah-v5"]) == 0
-    told = capsys.readouterr().err
-    assert told.startswith("HalfCheetah-v5: TD3 can train on it.")
+    text = capsys.readouterr().err
+    assert text.startswith("HalfCheetah-v5: TD3 can train on it.")
     for part in ("(17,) float64 → 17 numbers", "in [-1, 1]", "165 bytes per transition", "165 MB"):
-        assert part in told
+        assert part in text
     assert cli.main(["check", "Swimmer-v5", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["trainable"] and found["task_settings"] == {"gamma": 0.9999}
@@ -151,18 +153,19 @@ def test_an_environment_in_a_module_beside_the_user_is_found(tmp_path, monkeypat
     monkeypatch.setitem(sys.modules, "my_robot", None)
     monkeypatch.delitem(sys.modules, "my_robot")
 
-    def told(*words, code=0):
+    def text(*words, code=0):
         assert cli.main([*words]) == code
         return capfd.readouterr().err
 
     train = ["train", "my_robot:Robot-v0", *QUICK.split(), "--run", "r", "--num-envs", "2", "--workers", "2"]
-    assert "TD3 can train on it" in told("check", "my_robot:Robot-v0")
-    assert told("check", "my_robot:broken", code=2) == (
-        "td3: env 'my_robot:broken' cannot be made: OSError: no motor (my_robot.py:4).\n"
-    )
-    assert "The run is in r\n" in told(*train)
-    assert "lives in Python code" in told("evaluate", "r", code=2)
-    assert "without noise" in told("evaluate", "r", "--trust", "--episodes", "1")
+    assert "TD3 can train on it" in text("check", "my_robot:Robot-v0")
+    refusal = text("check", "my_robot:broken", code=2)
+    assert refusal.startswith("td3: env 'my_robot:broken' ") and refusal.count("\n") == 1
+    assert "OSError: no motor (my_robot.py:4)" in refusal
+    assert "The run is in r\n" in text(*train)
+    refusal = text("evaluate", "r", code=2)
+    assert "env 'my_robot:Robot-v0'" in refusal and "--trust" in refusal
+    assert "without noise" in text("evaluate", "r", "--trust", "--episodes", "1")
 
 
 def test_a_flag_that_is_true_or_false_takes_no_word():
@@ -176,9 +179,9 @@ def test_selftest_tells_the_largest_error_of_each_engine(capsys, monkeypatch):
     monkeypatch.setattr(selftest, "selftest", partial(selftest.selftest, 20))
     assert cli.main(["selftest", "--json"]) == 0
     results = json.loads(capsys.readouterr().out)
-    told = [(one["engine"].split()[0], one["precision"], one["passed"], one["updates"]) for one in results]
+    rows = [(one["engine"].split()[0], one["precision"], one["passed"], one["updates"]) for one in results]
     native = [] if WHY_NOT else [("native", "float32", True, 20)]
-    assert told == [*native, ("torch", "float64", True, 20), ("torch", "float32", True, 20)]
+    assert rows == [*native, ("torch", "float64", True, 20), ("torch", "float32", True, 20)]
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -44,7 +44,8 @@ def test_the_fifteen_numbers_stand_in_code_tests_and_documents_in_the_same_order
 
 
 def test_the_native_engine_names_the_same_steps_in_the_same_words():
-    native = (ROOT / "td3/learner/native/source/update.inl").read_text()
+    source, files = ROOT / "td3/learner/native/source", ("critic_pass", "actor_pass", "adam")
+    native = "".join((source / f"{name}.inl").read_text() for name in files)
     steps = re.findall(r"// (\d+) · ([^:;.\n]+)", native)
     assert [int(number) for number, _ in steps] == list(range(5, 16))
     titles = dict(re.findall(r"# (\d+) · (?:Delayed: )?([^:;.\n]+)", ALGORITHM))

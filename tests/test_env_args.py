@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from example_envs import Counting, Spaces
 from gymnasium.envs.classic_control import PendulumEnv
+from refusals import UNSAID, refusal
 
 import td3
 from td3.config import Config, env_name, has_no_name
@@ -91,10 +92,9 @@ def test_a_partial_of_a_class_is_the_class_and_its_arguments_and_what_is_said_be
     ],
 )  # fmt: skip
 def test_arguments_that_are_no_plain_data_are_refused(name, value):
-    with pytest.raises(ConfigError, match="env_args must") as caught:
+    with refusal(ConfigError, "env_args"):
         Config(env="Pendulum-v1", env_args={name: value})
-    assert len(str(caught.value).splitlines()) == 1
-    with pytest.raises(ConfigError, match="env_args must"):
+    with refusal(ConfigError, "env_args"):
         Config(env="Pendulum-v1", env_args=[name])
 
 
@@ -142,9 +142,9 @@ def test_what_has_no_name_says_so_when_it_is_to_be_opened_again(what, tmp_path, 
     agent = td3.load(run)
     assert agent.act(np.zeros(2, np.float32)).shape == (1,)
     for trust in (False, True):
-        with pytest.raises(ConfigError) as caught:
+        with refusal(ConfigError, "env", name, "env=") as caught:
             td3.load(run, trust=trust).make_env()
-        assert name in str(caught.value) and "env=" in str(caught.value) and "trust" not in str(caught.value)
+        assert "trust" not in str(caught.value)
         with pytest.raises(ConfigError):
             td3.evaluate(td3.load(run, trust=trust), 1)
         with pytest.raises(ConfigError):
@@ -158,9 +158,9 @@ def test_what_has_no_name_says_so_when_it_is_to_be_opened_again(what, tmp_path, 
 
 
 def test_a_partial_of_an_older_run_is_known_to_have_no_name():
-    with pytest.raises(ConfigError, match="no other program"):
+    with refusal(ConfigError, "env", "functools:partial"):
         make_envs("functools:partial")
-    with pytest.raises(ConfigError, match="no other program"):
+    with refusal(ConfigError, "env", "__main__:OfAnotherScript"):
         make_envs("__main__:OfAnotherScript")
 
 
@@ -217,8 +217,7 @@ def test_the_flag_takes_json_and_else_text(tmp_path, capsys):
 @pytest.mark.parametrize("text", ["size", "=3", "two words=1", 'size={"a": 1}', "colour=3", "size=none"])
 def test_a_bad_argument_is_one_sentence_and_exit_code_two(text, tmp_path, capsys):
     assert main(["train", "test_env_args:Sized", "--run", str(tmp_path / "run"), "--env-arg", text, *FLAGS]) == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1 and not (tmp_path / "run").exists()
+    assert capsys.readouterr().err.count("\n") == 1 and not (tmp_path / "run").exists()
 
 
 # ---- an environment instead of what makes one ----
@@ -240,7 +239,7 @@ def test_an_environment_itself_is_refused_as_the_env_that_it_is(make, tmp_path):
         lambda: list(td3.resume(tmp_path / "run", env=env)),
         lambda: td3.TD3.load(tmp_path / "run", env=env),
     ):
-        with pytest.raises(ConfigError, match=rf"^env must be .*{type(env).__name__}"):
+        with refusal(ConfigError, "env", UNSAID, type(env).__name__):
             attempt()
 
 
@@ -280,9 +279,9 @@ def test_a_run_with_an_asynchronous_vector_ends_without_a_traceback(interrupted,
         while not started.stderr.readline().startswith("Memory"):
             assert started.poll() is None
         os.killpg(started.pid, signal.SIGINT)
-    told = started.communicate(timeout=240)[1]
-    assert started.returncode == (130 if interrupted else 0), told
-    assert "Traceback" not in told and told.count("Stopping") == int(interrupted)
+    text = started.communicate(timeout=240)[1]
+    assert started.returncode == (130 if interrupted else 0), text
+    assert "Traceback" not in text and text.count("Stopping") == int(interrupted)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -318,7 +317,7 @@ def test_a_text_of_a_strangers_run_is_given_to_no_environment_because_it_may_nam
         lambda: list(td3.resume(tmp_path / "run", steps=50)),
         lambda: td3.evaluate(td3.load(tmp_path / "run")),
     ):
-        with pytest.raises(ConfigError, match=r"env_args render_mode .*--trust"):
+        with refusal(ConfigError, "env_args", UNSAID, "render_mode", "--trust"):
             call()
     assert list(td3.resume(tmp_path / "run", steps=50, trust=True))[-1].step == 50
     assert td3.evaluate(td3.load(tmp_path / "run", trust=True), episodes=1).episodes == 1

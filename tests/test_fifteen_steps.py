@@ -108,11 +108,12 @@ def test_step_08_the_smaller_value_counts_row_by_row():
 
 
 def test_step_09_the_target_is_reward_plus_discounted_future_unless_terminated():
-    done = tiny().update(batch(r=(1.0, 1.0), s2=(0.0, 0.0), terminated=(0.0, 1.0)), no_noise(2))
+    given = batch(r=(1.0,), s2=(0.0,), terminated=(0.0, 1.0, 0.0), discount=(0.99, 0.99, 0.5))
+    done = tiny().update(given, no_noise(3))
     future = (0 + np.tanh(0.5) + 2) + 4  # the second target's, the smaller one here
-    assert done.target.tolist() == close([1 + 0.99 * future, 1.0])
+    assert done.target.tolist() == close([1 + 0.99 * future, 1.0, 1 + 0.5 * future])
     assert not done.target.requires_grad
-    assert done.target.shape == (2,)
+    assert done.target.shape == (3,)
 
 
 def test_step_10_both_critics_evaluate_the_stored_action():
@@ -163,6 +164,8 @@ def test_step_13_every_second_update_the_actor_climbs_the_first_critic_alone():
         assert (after - earlier).flatten().tolist() == close([LR], rel=1e-3)  # more of everything: uphill for Q1
     assert learner.update(given, no_noise(3)).actor_loss is None
     assert learner.update(given, no_noise(3)).actor_loss is not None
+    for earlier, after in zip(before, numbers(learner.actor), strict=True):
+        assert (after - earlier).flatten().tolist() == close([2 * LR], rel=5e-3)  # by the new slope alone
 
 
 def test_step_14_the_actor_target_moves_by_tau_on_delayed_updates_only():

@@ -70,14 +70,14 @@ class Telling(gymnasium.Env):
         return self._seen(), reward, *over(self.number, self.episode, self.count, self.ends), {}
 
     def _seen(self):
-        told = self.number, self.episode, self.count
-        left = pixels(*told, 64).reshape(8, 8)
+        label = self.number, self.episode, self.count
+        left = pixels(*label, 64).reshape(8, 8)
         if self.kind == "image":
             return left
-        touch = np.array(told, np.float32)
+        touch = np.array(label, np.float32)
         if self.kind == "vector":
             return touch
-        right = np.stack([pixels(*told, 72).reshape(9, 8) + np.uint8(channel) for channel in range(3)], axis=2)
+        right = np.stack([pixels(*label, 72).reshape(9, 8) + np.uint8(channel) for channel in range(3)], axis=2)
         return {"head": {"left": left, "right": right}, "touch": (touch,)}
 
 
@@ -281,14 +281,14 @@ def test_images_from_worker_processes_are_remembered_alike():
 @pytest.mark.parametrize("kind", ["image", "vector"])
 def test_a_row_that_looks_ahead_grows_with_what_is_remembered(kind):
     play = playing(kind, "truncated", 1, 3, 1_000)
-    told = {}
+    grown = {}
     for _ in range(19):
         play.step()
         for place, who in play.log.drawable(1_000).items():
             discount = play.memory.batch(np.array([place])).discount.item()
-            told.setdefault(who, []).append(round(np.log(discount) / np.log(GAMMA)))
-    assert told[0, 4, 1] == [1, 2, 3, 3, 3, 3, 3, 3]  # of an episode of eight: first to newest, then all three
-    assert told[0, 4, 7] == [1, 2] and told[0, 4, 8] == [1] and told[0, 0, 1] == [1] * 19
+            grown.setdefault(who, []).append(round(np.log(discount) / np.log(GAMMA)))
+    assert grown[0, 4, 1] == [1, 2, 3, 3, 3, 3, 3, 3]  # of an episode of eight: first to newest, then all three
+    assert grown[0, 4, 7] == [1, 2] and grown[0, 4, 8] == [1] and grown[0, 0, 1] == [1] * 19
 
 
 def test_draws_are_uniform_over_what_can_be_drawn():
@@ -407,9 +407,9 @@ def test_no_stack_and_no_look_ahead_spans_the_seam_of_a_resumed_run(tmp_path):
     batch = memory.batch(np.flatnonzero(memory.can_sample(np.arange(memory.written))))
     session.close()
     seen = [memory.layout.frames(rows.numpy())[:, :, :4].astype(int) for rows in (batch.observation, batch[3])]
-    told = np.concatenate(seen, axis=1)  # (n, six frames, four bytes)
-    assert set((told[:, 0, 0] * 256 + told[:, 0, 1]).tolist()) == numbers and len(told) > 100
-    assert (told[:, :, :3] == told[:, :1, :3]).all()  # one environment, one episode
+    stamps = np.concatenate(seen, axis=1)  # (n, six frames, four bytes)
+    assert set((stamps[:, 0, 0] * 256 + stamps[:, 0, 1]).tolist()) == numbers and len(stamps) > 100
+    assert (stamps[:, :, :3] == stamps[:, :1, :3]).all()  # one environment, one episode
     (before, after), back = (one[:, -1, 3] for one in seen), np.arange(2, -1, -1)
     assert (seen[0][:, :, 3] == np.maximum(0, before[:, None] - back)).all()
     assert (seen[1][:, :, 3] == np.maximum(0, after[:, None] - back)).all()

@@ -2,7 +2,9 @@
 
 import copy
 import pickle
+import shutil
 from functools import partial
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -12,6 +14,7 @@ from dots import SMALL, Box, Dot, images, session_of, some
 from example_envs import Spaces
 from gymnasium import spaces
 from layouts import image_part, layout_of
+from safetensors.torch import load_file
 from tiny import numbers, same
 from torch.nn.functional import conv2d, layer_norm, linear, mse_loss
 
@@ -21,6 +24,8 @@ from td3.environments import Wrappers, make_envs
 from td3.errors import ConfigError
 from td3.learner import Learner
 from td3.learner.preprocessing import Normalizer, preprocess, shifted
+from td3.session import Session
+from td3.storage import verify
 from td3.training import advance, evaluate
 from td3.types import Batch, Layout, Transitions
 
@@ -77,12 +82,12 @@ def test_features_are_what_a_computation_by_hand_gives_and_numbers_pass_unchange
     learner, rows = learner_of(), rows_of(TWO, 4)
     rows[0, : TWO.stack * TWO.frame] = 255
     encoder = learner.critics.encoder
-    told = encoder(torch.from_numpy(rows)).detach()
+    features = encoder(torch.from_numpy(rows)).detach()
     expected = by_hand(encoder, TWO, rows).detach()
-    assert told.shape == (4, 2 * 5 + 2) and encoder.size == 12 and told.dtype == torch.float32
-    assert told.numpy() == pytest.approx(expected.numpy(), abs=1e-5)
-    assert (told[:, 10:].numpy() == TWO.vectors(rows)).all()
-    assert told[:, :10].abs().max() < 1 and told[:, :10].std() > 0.1
+    assert features.shape == (4, 2 * 5 + 2) and encoder.size == 12 and features.dtype == torch.float32
+    assert features.numpy() == pytest.approx(expected.numpy(), abs=1e-5)
+    assert (features[:, 10:].numpy() == TWO.vectors(rows)).all()
+    assert features[:, :10].abs().max() < 1 and features[:, :10].std() > 0.1
     assert in_double(learner).critics.encoder(torch.from_numpy(rows)).detach().numpy() == pytest.approx(
         expected.numpy(), abs=1e-12
     )
@@ -290,19 +295,19 @@ def test_an_image_moves_down_and_right_and_its_edge_is_repeated():
     }
     rows = FLAT.joined(np.tile(image.reshape(1, 1, 12), (len(moved), 1, 1)), np.arange(7, dtype=np.float32)[:, None])
     before = rows.copy()
-    told = shifted(rows, FLAT, np.array(list(moved)))
-    for row, expected in zip(FLAT.frames(told), moved.values(), strict=True):
+    moved_rows = shifted(rows, FLAT, np.array(list(moved)))
+    for row, expected in zip(FLAT.frames(moved_rows), moved.values(), strict=True):
         assert row.reshape(3, 4).tolist() == np.array(expected).tolist()
-    assert FLAT.vectors(told)[:, 0].tolist() == list(range(7)) and (rows == before).all()
+    assert FLAT.vectors(moved_rows)[:, 0].tolist() == list(range(7)) and (rows == before).all()
     assert (shifted(rows[:1], FLAT, np.zeros((1, 2), np.int64)) == rows[:1]).all()
 
 
 def test_all_images_of_a_row_move_alike_and_each_row_by_itself():
     rows, shifts = rows_of(TWO, 5), np.array([[2, -1], [0, 0], [-2, -2], [1, 2], [0, -2]])
-    told, start = TWO.frames(shifted(rows, TWO, shifts)), 0
+    moved_rows, start = TWO.frames(shifted(rows, TWO, shifts)), 0
     for channels, height, width in ((1, 9, 8), (3, 8, 11)):
         shape, end = (5, TWO.stack, channels, height, width), start + channels * height * width
-        before, after = (one[..., start:end].reshape(shape) for one in (TWO.frames(rows), told))
+        before, after = (one[..., start:end].reshape(shape) for one in (TWO.frames(rows), moved_rows))
         for row, (down, right) in enumerate(shifts):
             y = np.clip(np.arange(height) - down, 0, height - 1)
             x = np.clip(np.arange(width) - right, 0, width - 1)
@@ -322,11 +327,11 @@ def test_s_and_its_successor_are_shifted_apart_and_numbers_are_left_alone():
     drawn = learner.sample(np.random.default_rng(0), np.random.default_rng(1))
     assert drawn.shifts.shape == (2, 500, 2) and set(drawn.shifts.ravel().tolist()) == {-2, -1, 0, 1, 2}
     assert np.abs(np.corrcoef(drawn.shifts.transpose(0, 2, 1).reshape(4, 500)) - np.eye(4)).max() < 0.2
-    told, raw = learner.load_batch(drawn), learner.memory.batch(drawn.indices)
-    for mine, its, shifts in zip((told[0], told[3]), (raw[0], raw[3]), drawn.shifts, strict=True):
+    loaded, raw = learner.load_batch(drawn), learner.memory.batch(drawn.indices)
+    for mine, its, shifts in zip((loaded[0], loaded[3]), (raw[0], raw[3]), drawn.shifts, strict=True):
         assert (mine.numpy() == shifted(its.numpy(), TWO, shifts)).all() and not torch.equal(mine, its)
         assert (TWO.vectors(mine.numpy()) == TWO.vectors(its.numpy())).all()
-    assert all(torch.equal(told[one], raw[one]) for one in (1, 2, 4, 5))
+    assert all(torch.equal(loaded[one], raw[one]) for one in (1, 2, 4, 5))
     unmoved = preprocess(raw, TWO, None, np.zeros((2, 500, 2), np.int64))
     assert torch.equal(unmoved.observation, raw.observation)
     assert preprocess(raw, TWO, None, None) is raw
@@ -465,6 +470,33 @@ def test_check_and_train_refuse_the_same(settings, refusal):
 
     config = Config(**{"env": Dot, "steps": 20, **SMALL, **settings})
     for attempt in (lambda: check_environment(config), lambda: list(td3.train(config))):
-        with pytest.raises(ConfigError) as told:
+        with pytest.raises(ConfigError) as caught:
             attempt()
-        assert str(told.value).startswith(refusal)
+        assert str(caught.value).startswith(refusal)
+
+
+# ---- runs from before the parts of an encoder had their names ----
+
+FORMER = Path(__file__).parent / "data" / "encoder_eyes"  # Pendulum from 8×8 pixels, 12 steps; its parts are "eyes"
+
+
+def test_a_run_from_before_is_loaded_and_goes_on_with_every_tensor_in_its_place(tmp_path):
+    (checkpoint,) = (FORMER / "checkpoints").iterdir()
+    tensors = load_file(checkpoint / "networks.safetensors")
+    assert sum("encoder.eyes.0." in name for name in tensors) == 12
+    agent = td3.load(FORMER)
+    assert agent.step == 12 and agent.act(np.zeros((2, 8, 8, 1), np.uint8)).shape == (1,)
+    run = tmp_path / "run"
+    shutil.copytree(FORMER, run)
+    session = Session.resumed(run, {"steps": 20}, None, False)
+    for name, network in session.learner.networks().items():
+        for key, tensor in network.state_dict().items():
+            assert torch.equal(tensor, tensors[f"{name}.{key}".replace("encoder.parts.", "encoder.eyes.")])
+    moments = load_file(checkpoint / "optimizers.safetensors")
+    for place, parameter in enumerate(session.learner.critics.parameters()):
+        state = session.learner.critics_optimizer.state[parameter]
+        assert torch.equal(state["exp_avg"], moments[f"critics_optimizer.{place}.exp_avg"])
+    events = list(advance(session, 20))
+    session.close()
+    assert session.step == 20 and not any(isinstance(event, td3.SaveFailed) for event in events)
+    assert not list(verify(run).values())[-1]

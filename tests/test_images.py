@@ -373,9 +373,9 @@ def test_a_drawing_that_is_no_picture_is_one_sentence(frame, what):
     envs = make_envs(Odd, wrappers=Wrappers(pixels=8))
     with pytest.raises(
         EnvironmentFailure, match=rf"render\(\) must return bytes \(height, width, 3\), not {what}"
-    ) as told:
+    ) as caught:
         envs.reset([0])
-    assert "\n" not in str(told.value) and str(told.value).startswith("Environment 0 (")
+    assert "\n" not in str(caught.value) and str(caught.value).startswith("Environment 0 (")
 
 
 def test_an_environment_that_cannot_be_drawn_is_refused():
@@ -473,9 +473,9 @@ def test_an_environment_that_lacks_a_library_is_not_asked_whether_it_meant_itsel
         raise gymnasium.error.DependencyNotInstalled("no engine is installed")
 
     monkeypatch.setitem(gymnasium.registry, "Car-v0", gymnasium.envs.registration.EnvSpec("Car-v0", lacking))
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(ConfigError) as caught:
         make_envs("Car-v0")
-    assert str(told.value) == "env 'Car-v0' cannot be made: no engine is installed."
+    assert str(caught.value) == "env 'Car-v0' cannot be made: no engine is installed."
 
 
 def test_a_drawing_library_that_is_missing_is_told_in_one_sentence():

@@ -70,7 +70,7 @@ def test_every_delay_and_both_learning_rates_reach_the_update():
             name: getattr(config, name)
             for name in ("tau", "policy_delay", "target_noise", "noise_clip", "actor_lr", "critic_lr")
         }
-        told = NumpyReference(
+        reference = NumpyReference(
             actor_layers(learner.actor), [critic_layers(learner.critics, k) for k in range(2)], **known
         )
         rng = np.random.default_rng(0)
@@ -81,9 +81,9 @@ def test_every_delay_and_both_learning_rates_reach_the_update():
             discount = rng.uniform(0.5, 1, 8)
             tensors = (torch.from_numpy(np.float32(one)) for one in (s, a, r, s2, ends, discount))
             learner.update(Batch(*tensors), torch.from_numpy(np.float32(noise)))
-            told.update(s, a, r, s2, ends, discount, noise)
-        assert difference(actor_layers(learner.actor), told.actor) < 1e-4
-        assert difference(critic_layers(learner.critics, 1), told.critics[1]) < 1e-4
+            reference.update(s, a, r, s2, ends, discount, noise)
+        assert difference(actor_layers(learner.actor), reference.actor) < 1e-4
+        assert difference(critic_layers(learner.critics, 1), reference.critics[1]) < 1e-4
 
 
 def test_no_gradient_reaches_a_target_and_the_actors_step_leaves_none_in_the_critics():

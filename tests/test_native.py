@@ -12,10 +12,11 @@ from itertools import takewhile
 
 import numpy as np
 import pytest
-import test_fifteen_steps
 import tiny
 import torch
 from engines import WHY_NOT, needs_native
+from learners import TENSORS, filled, largest_difference, parameters, some_actor, some_batch
+from mutants import guards_in, load_tests
 
 import td3
 from td3.config import Config
@@ -23,11 +24,11 @@ from td3.learner import Learner, choose_engine, switched
 from td3.learner.encoders import VectorEncoder
 from td3.learner.native import library
 from td3.learner.native.engine import Engine, NativeLearner, NativePolicy
-from td3.learner.networks import Actor, act, initialise
+from td3.learner.networks import act
 from td3.learner.selftest import CONFIG, HIDDEN, OBSERVATIONS
-from td3.types import Batch, Layout, Transitions
+from td3.types import Batch, Layout
 
-STEPS = [test for name, test in vars(test_fifteen_steps).items() if name.startswith("test_")]
+FIFTEEN_STEPS = load_tests("test_fifteen_steps")
 pytestmark = needs_native
 SHAPES = {  # observations, actions, hidden, batch
     "one of everything": (1, 1, (1,), 1),
@@ -40,17 +41,6 @@ SHAPES = {  # observations, actions, hidden, batch
     "many observations": (376, 17, (257,), 256),
     "a batch of a thousand": (17, 6, (64, 33), 1000),
 }
-TENSORS = ("actor", "actor_target", "critics", "critic_targets")
-
-
-def some_batch(observations, actions, rows, seed=0, dtype=torch.float32):
-    rng = np.random.default_rng(seed)
-    s, s2 = rng.standard_normal((2, rows, observations))
-    a, r = rng.uniform(-1, 1, (rows, actions)), rng.standard_normal(rows)
-    terminated = (rng.random(rows) < 0.2).astype(float)
-    noise = rng.standard_normal((rows, actions))
-    columns = s, a, r, s2, terminated, rng.uniform(0.9, 1, rows)
-    return Batch(*(torch.from_numpy(one).to(dtype) for one in columns)), torch.from_numpy(noise).to(dtype)
 
 
 def in_float64(learner):
@@ -66,25 +56,6 @@ def first_moments(learner):
         for learner_optimizer in (learner.critics_optimizer, learner.actor_optimizer)
         for parameter in learner_optimizer.param_groups[0]["params"]
     ]
-
-
-def largest_difference(ours, theirs):
-    """The largest of any number, relative to the largest of its tensor."""
-    return max(
-        float((x.double() - y.double()).abs().max() / y.double().abs().max().clamp_min(1e-30))
-        for x, y in zip(ours, theirs, strict=True)
-    )
-
-
-def parameters(learner):
-    return [one.detach() for name in TENSORS for one in getattr(learner, name).parameters()]
-
-
-def filled(learner, rows=300, seed=0):
-    (s, a, r, s2, terminated, _), _ = some_batch(learner.layout.size, learner.action_size, rows, seed)
-    columns = (one.numpy() for one in (s, a, r, s2))
-    learner.memory.add(Transitions.in_a_row(*columns, terminated.numpy().astype(bool)))
-    return learner
 
 
 KERNELS = [] if WHY_NOT else [name.decode() for name in takewhile(bool, map(library.library().td3_kernels, range(9)))]
@@ -131,9 +102,9 @@ def test_every_number_an_update_tells_is_the_pages(name):
 
 
 @pytest.mark.usefixtures("_kernels")
-@pytest.mark.parametrize("test", STEPS, ids=lambda test: test.__name__.removeprefix("test_"))
+@pytest.mark.parametrize("test", guards_in(FIFTEEN_STEPS), ids=lambda test: test.__name__.removeprefix("test_"))
 def test_the_fifteen_steps_hold_for_it_too(test, monkeypatch):
-    for module in (tiny, test_fifteen_steps):
+    for module in (tiny, FIFTEEN_STEPS):
         monkeypatch.setattr(module, "Learner", NativeLearner)
     assert not inspect.signature(test).parameters
     test()
@@ -238,12 +209,6 @@ def test_a_denormal_is_still_a_denormal_for_the_caller():
     assert (tiny_number * np.float32(0.5) > 0).all()
 
 
-def some_actor(hidden=(24, 20), observations=5, actions=3, seed=0):
-    actor = Actor(observations, actions, hidden)
-    initialise(actor, torch.Generator().manual_seed(seed))
-    return actor.requires_grad_(False)
-
-
 @pytest.mark.usefixtures("_kernels")
 @pytest.mark.parametrize("hidden", [(1,), (17, 33), (256, 256), (5, 100, 3)])
 def test_a_policy_acts_as_the_actor_does_for_one_row_and_for_many(hidden):
@@ -318,7 +283,10 @@ def test_a_forked_process_learns_on():
     program = """
 import os, sys, numpy as np, torch
 sys.path.insert(0, "tests")
-from test_native import NativeLearner, Config, Layout, some_batch
+from learners import some_batch
+from td3.config import Config
+from td3.learner.native.engine import NativeLearner
+from td3.types import Layout
 torch.set_num_threads(2)
 learner = NativeLearner(Layout(5), 3, Config(env="none", hidden=(64, 64), batch_size=64, buffer_size=1), 0)
 learner.update(*some_batch(5, 3, 64))

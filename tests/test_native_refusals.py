@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 import torch
 from engines import needs_native
-from test_mutations import MUTANTS, replace_everywhere
-from test_native import filled, largest_difference, parameters, some_actor, some_batch
+from learners import filled, largest_difference, parameters, some_actor, some_batch
+from mutants import MUTANTS, replace_everywhere
 from torch import nn
 
 import td3

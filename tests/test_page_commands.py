@@ -110,9 +110,9 @@ def test_a_page_that_cannot_be_started_is_one_sentence(words, named, capsys, tmp
     monkeypatch.chdir(tmp_path)
     assert cli.main(words) == 2
     assert len(asked) <= 1  # a name that is not known for one port is not known for the next
-    told = capsys.readouterr().err
-    assert named in told
-    assert told.count("\n") == 1
+    text = capsys.readouterr().err
+    assert named in text
+    assert text.count("\n") == 1
 
 
 def test_a_missing_library_is_named_with_the_command_that_brings_it(capsys, monkeypatch):
@@ -121,9 +121,9 @@ def test_a_missing_library_is_named_with_the_command_that_brings_it(capsys, monk
         importlib.util, "find_spec", lambda name, *more: None if name == "uvicorn" else true(name, *more)
     )
     assert cli.main(["watch"]) == 2
-    told = capsys.readouterr().err.strip()
-    assert "needs uvicorn" in told
-    *words, named = shlex.split(told[told.index("pip install") :])
+    text = capsys.readouterr().err.strip()
+    assert "needs uvicorn" in text
+    *words, named = shlex.split(text[text.index("pip install") :])
     assert words == ["pip", "install", "-e"]
     assert named.endswith("[watch]") and (Path(named.removesuffix("[watch]")) / "pyproject.toml").is_file()
 

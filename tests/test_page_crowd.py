@@ -35,8 +35,8 @@ def page(tmp_path, request):
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=few) as process:
         yield json.loads(process.stdout.readline())["address"]
         process.terminate()
-        _, told = process.communicate(timeout=60)
-        assert (process.returncode, told) == (0, b"")
+        _, text = process.communicate(timeout=60)
+        assert (process.returncode, text) == (0, b"")
 
 
 def status(address):

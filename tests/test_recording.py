@@ -11,14 +11,14 @@ from functools import partial
 import gymnasium
 import numpy as np
 import pytest
-import test_native
 import tiny
 import torch
 from engines import BOTH, WHY_NOT
 from example_envs import Counting, Probe
 from gymnasium import spaces
 from layouts import image_part, layout_of
-from test_training import bytes_of
+from learners import filled
+from sessions import Clock, played
 
 import td3
 from td3 import run_output
@@ -28,14 +28,12 @@ from td3.learner.making import bytes_of_networks, make_learner
 from td3.learner.native.engine import NativeLearner
 from td3.recording import Allowance, Recorder
 from td3.recording import update as recorded_update
-from td3.recording.file import LONGEST_LINE
 from td3.recording.measures import histogram
 from td3.recording.observations import averaged
 from td3.recording.update import NETWORKS, rows_to_show
 from td3.replay import bytes_per_transition
-from td3.session import Session
 from td3.storage import read_metrics, verify
-from td3.training import advance
+from td3.storage.updates import LONGEST_LINE
 from td3.types import Layout, Transitions
 
 SMALL = {"hidden": (16, 16), "batch_size": 16, "threads": 1, "eval_episodes": 2, "film": False}
@@ -63,19 +61,6 @@ def lines(run):
     return [json.loads(line) for line in (run / "updates.jsonl").read_bytes().splitlines()]
 
 
-def played(settings, run):
-    session = Session(settings, run)
-    for _ in advance(session, settings.steps):
-        pass
-    session.close()
-    streams = [session.replay_rng, session.smoothing_rng, session.collector.rng]
-    metrics = [
-        {name: value for name, value in row.items() if not name.startswith("time/")}
-        for row in read_metrics(run / "metrics.jsonl")
-    ]
-    return bytes_of(session), [str(one.bit_generator.state) for one in streams], metrics
-
-
 @pytest.mark.usefixtures("_always")
 @pytest.mark.parametrize("delay", [1, 2, 3])
 @pytest.mark.parametrize("engine", BOTH)
@@ -84,10 +69,10 @@ def test_recording_every_update_changes_no_bit_of_a_run(engine, delay, tmp_path)
     recorded = played(config(**settings), tmp_path / "recorded")
     plain = played(config(**settings, record_updates=False), tmp_path / "plain")
     assert recorded == plain
-    told = lines(tmp_path / "recorded")
-    assert [one["update"] for one in told] == list(range(1, 131))
-    assert [one["step"] for one in told] == list(range(31, 161))
-    assert [one["delayed"] for one in told] == [update % delay == 0 for update in range(1, 131)]
+    written = lines(tmp_path / "recorded")
+    assert [one["update"] for one in written] == list(range(1, 131))
+    assert [one["step"] for one in written] == list(range(31, 161))
+    assert [one["delayed"] for one in written] == [update % delay == 0 for update in range(1, 131)]
     assert not (tmp_path / "plain" / "updates.jsonl").exists()
 
 
@@ -122,11 +107,12 @@ def tiny_record(engine, tmp_path, monkeypatch, count, **settings):
 
 @pytest.mark.parametrize("engine", BOTH)
 def test_a_recorded_update_tells_what_can_be_worked_out_on_paper(engine, tmp_path, monkeypatch):
-    learner, before, rows, noise, told, means = tiny_record(engine, tmp_path, monkeypatch, 1, policy_delay=1)
-    assert (told["update"], told["step"], told["delayed"], told["engine"]) == (1, 1, True, "by hand")
-    assert told["observation_size"] == told["action_size"] == 1
-    assert told["settings"]["hidden"] == [1] and told["settings"]["tau"] == 0.005 and len(told["settings"]) == 10
-    shown = told["rows"]
+    learner, before, rows, noise, written, means = tiny_record(engine, tmp_path, monkeypatch, 1, policy_delay=1)
+    assert (written["update"], written["step"], written["delayed"], written["engine"]) == (1, 1, True, "by hand")
+    assert written["observation_size"] == written["action_size"] == 1
+    assert written["settings"]["hidden"] == [1] and written["settings"]["tau"] == 0.005
+    assert len(written["settings"]) == 10
+    shown = written["rows"]
     assert shown["row"] == rows.tolist()
     s, a, r = np.take([0.1, 0.2, 0.3], rows), np.take([0.5, -0.5, 0.0], rows), np.take([1.0, 2.0, 3.0], rows)
     s2, ends = np.take([0.4, 0.5, 0.6], rows), np.take([False, False, True], rows)
@@ -154,12 +140,12 @@ def test_a_recorded_update_tells_what_can_be_worked_out_on_paper(engine, tmp_pat
     own_q1 = hidden * last.weight[0].item() + last.bias[0].item()
     assert shown["own_q1"] == pytest.approx(own_q1, rel=1e-6)
     assert max(abs(own_q1 - (s + own_action + 2))) > 1e-3  # the critic before its step would have said something else
-    assert told["critic_loss"] == pytest.approx(np.mean((q1 - target) ** 2) + np.mean((q2 - target) ** 2), rel=1e-5)
-    assert told["actor_loss"] == pytest.approx(-np.mean(own_q1), rel=1e-5)
+    assert written["critic_loss"] == pytest.approx(np.mean((q1 - target) ** 2) + np.mean((q2 - target) ** 2), rel=1e-5)
+    assert written["actor_loss"] == pytest.approx(-np.mean(own_q1), rel=1e-5)
     assert means.tolist() == pytest.approx(
-        [told["critic_loss"], told["actor_loss"], q1.mean(), q2.mean(), target.mean()], rel=1e-5
+        [written["critic_loss"], written["actor_loss"], q1.mean(), q2.mean(), target.mean()], rel=1e-5
     )
-    batch = told["batch"]
+    batch = written["batch"]
     assert batch["twin_gap"] == pytest.approx(np.mean(abs(q1 - q2)), rel=1e-5)
     assert batch["q1_smaller"] == np.mean(next_q1 < next_q2) and batch["terminated"] == ends.sum()
     for name, expected in (("q1", q1), ("q2", q2), ("target", target), ("next_q1", next_q1), ("next_q2", next_q2)):
@@ -170,10 +156,10 @@ def test_a_recorded_update_tells_what_can_be_worked_out_on_paper(engine, tmp_pat
         bars[int((one + 1) * 10)] += 1
     assert batch["histogram"] == [bars.tolist()]
     ages = 2 - rows
-    assert told["memory"] == {"rows": 3, "capacity": 8, "mean_age": ages.mean(), "oldest_age": 2}
+    assert written["memory"] == {"rows": 3, "capacity": 8, "mean_age": ages.mean(), "oldest_age": 2}
     # every network moved, and Adam's first step is one learning rate for every number that has a gradient
     after = {name: kept(getattr(learner, name)) for name in NETWORKS}
-    moved = told["moved"]
+    moved = written["moved"]
     assert moved["critic1"] == pytest.approx(apart(before["critics"], after["critics"], 0), rel=1e-6)
     assert moved["critic1"] == pytest.approx(tiny.LR * math.sqrt(5), rel=1e-2)
     assert moved["critic2"] == pytest.approx(apart(before["critics"], after["critics"], 1), rel=1e-6)
@@ -184,38 +170,38 @@ def test_a_recorded_update_tells_what_can_be_worked_out_on_paper(engine, tmp_pat
         expected = apart(before["critic_targets"], after["critic_targets"], which)
         assert moved[f"critic{which + 1}_target"] == pytest.approx(expected, rel=1e-6) and expected > 0
         distance = apart(after["critics"], after["critic_targets"], which)
-        assert told["apart"][f"critic{which + 1}"] == pytest.approx(distance, rel=1e-6)
-    assert told["apart"]["actor"] == pytest.approx(apart(after["actor"], after["actor_target"]), rel=1e-6)
+        assert written["apart"][f"critic{which + 1}"] == pytest.approx(distance, rel=1e-6)
+    assert written["apart"]["actor"] == pytest.approx(apart(after["actor"], after["actor_target"]), rel=1e-6)
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])
 @pytest.mark.parametrize("engine", BOTH)
 def test_the_gradients_told_are_those_that_autograd_finds(engine, count, tmp_path, monkeypatch):
-    _, _, _, _, told, _ = tiny_record(engine, tmp_path, monkeypatch, count)
+    _, _, _, _, written, _ = tiny_record(engine, tmp_path, monkeypatch, count)
     (tmp_path / "page").mkdir()
     page, *_ = tiny_record("torch", tmp_path / "page", monkeypatch, count)  # its gradients are still there
     for which in (0, 1):
         expected = math.sqrt(sum(float(one.grad[which].square().sum()) for one in page.critics.parameters()))
-        assert told["gradient"][f"critic{which + 1}"] == pytest.approx(expected, rel=1e-4)
+        assert written["gradient"][f"critic{which + 1}"] == pytest.approx(expected, rel=1e-4)
     if count % 2:
-        assert told["gradient"]["actor"] is None
+        assert written["gradient"]["actor"] is None
     else:
         expected = math.sqrt(sum(float(one.grad.square().sum()) for one in page.actor.parameters()))
-        assert told["gradient"]["actor"] == pytest.approx(expected, rel=1e-4) and expected > 0
+        assert written["gradient"]["actor"] == pytest.approx(expected, rel=1e-4) and expected > 0
 
 
 @pytest.mark.parametrize("engine", BOTH)
 def test_an_update_of_the_critics_alone_says_that_nothing_else_moved(engine, tmp_path, monkeypatch):
-    _, _, _, _, told, _ = tiny_record(engine, tmp_path, monkeypatch, 1)
-    assert told["delayed"] is False and told["actor_loss"] is None and told["gradient"]["actor"] is None
-    assert told["rows"]["own_action"] is None and told["rows"]["own_q1"] is None
-    assert told["moved"]["critic1"] > 0 and told["moved"]["critic2"] > 0
-    assert all(told["moved"][name] is None for name in ("actor", "actor_target", "critic1_target", "critic2_target"))
+    _, _, _, _, written, _ = tiny_record(engine, tmp_path, monkeypatch, 1)
+    assert written["delayed"] is False and written["actor_loss"] is None and written["gradient"]["actor"] is None
+    assert written["rows"]["own_action"] is None and written["rows"]["own_q1"] is None
+    assert written["moved"]["critic1"] > 0 and written["moved"]["critic2"] > 0
+    assert all(written["moved"][name] is None for name in ("actor", "actor_target", "critic1_target", "critic2_target"))
 
 
 def test_long_vectors_are_cut_many_actions_are_counted_and_an_end_is_among_the_rows_shown(tmp_path):
     settings = Config(env="none", hidden=(8,), batch_size=300, buffer_size=500, policy_delay=1)
-    learner = test_native.filled(QUICKEST(Layout(40), 35, settings, 0), 500)
+    learner = filled(QUICKEST(Layout(40), 35, settings, 0), 500)
     learner.memory.columns["terminated"][:] = False
     learner.memory.columns["terminated"][::50] = True
     with torch.no_grad():
@@ -223,15 +209,15 @@ def test_long_vectors_are_cut_many_actions_are_counted_and_an_end_is_among_the_r
     recorder = Recorder(tmp_path / "updates.jsonl", settings, 0)
     record(recorder, learner, 1, np.random.default_rng(0), np.random.default_rng(1), "native")
     recorder.close()
-    (told,) = lines(tmp_path)
-    assert (told["observation_size"], told["action_size"]) == (40, 35)
+    (written,) = lines(tmp_path)
+    assert (written["observation_size"], written["action_size"]) == (40, 35)
     for name in ("observation", "next_observation", "action", "target_action", "noise", "next_action", "own_action"):
-        assert [len(one) for one in told["rows"][name]] == [24] * 6, name
-    assert sum(told["rows"]["terminated"]) == 1 and told["rows"]["terminated"][5]
-    assert told["rows"]["row"][5] % 50 == 0 and told["batch"]["terminated"] >= 1
-    counts = np.array(told["batch"]["histogram"])
+        assert [len(one) for one in written["rows"][name]] == [24] * 6, name
+    assert sum(written["rows"]["terminated"]) == 1 and written["rows"]["terminated"][5]
+    assert written["rows"]["row"][5] % 50 == 0 and written["batch"]["terminated"] >= 1
+    counts = np.array(written["batch"]["histogram"])
     assert counts.shape == (32, 20) and (counts.sum(axis=1) == 300).all() and counts[0, 19] == 300
-    assert told["batch"]["saturated"] == pytest.approx(1 / 35, abs=0.002)
+    assert written["batch"]["saturated"] == pytest.approx(1 / 35, abs=0.002)
 
 
 def test_the_first_rows_are_shown_and_the_first_end_takes_the_last_place_if_none_is_among_them():
@@ -252,7 +238,7 @@ def test_bars_are_a_tenth_wide_and_what_is_no_number_is_in_none():
 
 def test_ages_count_back_from_the_newest_row_also_after_the_ring_has_wrapped(tmp_path):
     settings = Config(env="none", hidden=(8,), batch_size=40, buffer_size=10)
-    learner = test_native.filled(Learner(Layout(3), 2, settings, 0), 13)  # indices 0, 1, 2 hold rows 10, 11, 12
+    learner = filled(Learner(Layout(3), 2, settings, 0), 13)  # indices 0, 1, 2 hold rows 10, 11, 12
     recorder = Recorder(tmp_path / "updates.jsonl", settings, 0)
     rows, *_ = learner.sample(np.random.default_rng(0), np.random.default_rng(1))
     record(recorder, learner, 1, np.random.default_rng(0), np.random.default_rng(1), "torch")
@@ -261,19 +247,10 @@ def test_ages_count_back_from_the_newest_row_also_after_the_ring_has_wrapped(tmp
     assert lines(tmp_path)[0]["memory"] == {"rows": 10, "capacity": 10, "mean_age": ages.mean(), "oldest_age": 9}
 
 
-class Clock:
-    """Goes on only when told to; an update takes as long as it is said to."""
-
-    now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
 def recorded_steps(tmp_path, cost, result, last, **settings):
     """At which steps the updates were recorded, if each step takes `step` and each recorded update `cost`."""
     clock = Clock()
-    learner = test_native.filled(QUICKEST(Layout(3), 2, Config(env="none", hidden=(4,), batch_size=4, **settings), 0))
+    learner = filled(QUICKEST(Layout(3), 2, Config(env="none", hidden=(4,), batch_size=4, **settings), 0))
     recorder = Recorder(tmp_path / "updates.jsonl", learner.config, 0, clock)
     update, found, spent = learner.update, [], 0.0
 
@@ -445,7 +422,7 @@ def test_threads_are_as_many_as_before_after_a_recorded_update(tmp_path):
     torch.set_num_threads(2)
     settings = Config(env="none", hidden=(8,), batch_size=4, buffer_size=300)
     recorder = Recorder(tmp_path / "updates.jsonl", settings, 0)
-    learner = test_native.filled(Learner(Layout(3), 2, settings, 0))
+    learner = filled(Learner(Layout(3), 2, settings, 0))
     seen = []
     update = learner.update
     learner.update = lambda *given: (seen.append(torch.get_num_threads()), update(*given))[1]
@@ -501,16 +478,16 @@ def test_recording_every_update_changes_no_bit_of_a_run_that_sees_images(setting
     plain = played(config(**settings, record_updates=False), tmp_path / "plain")
     assert any("encoder" in name for name in recorded[0][0])
     assert recorded == plain
-    told = lines(tmp_path / "recorded")
-    assert [one["update"] for one in told] == list(range(1, 71))
-    assert all(len(frames_of(one)) == 6 for one in told)
+    written = lines(tmp_path / "recorded")
+    assert [one["update"] for one in written] == list(range(1, 71))
+    assert all(len(frames_of(one)) == 6 for one in written)
 
 
-def frames_of(told):
+def frames_of(written):
     """By row: s and s', each a list of images (frames, height, width, channels)."""
-    whole = zlib.decompress(base64.b64decode(told["images"]["frames"], validate=True))
-    shapes, place, rows = [one["shown"] for one in told["images"]["pictures"]], 0, []
-    for _ in told["rows"]["reward"]:
+    whole = zlib.decompress(base64.b64decode(written["images"]["frames"], validate=True))
+    shapes, place, rows = [one["shown"] for one in written["images"]["pictures"]], 0, []
+    for _ in written["rows"]["reward"]:
         rows.append(([], []))
         for shape, moment in [(shape, moment) for moment in (0, 1) for shape in shapes]:
             size = math.prod(shape)
@@ -557,19 +534,19 @@ def shrunk_by_hand(image, square):
 @pytest.mark.parametrize("settings", [{}, {"random_shift": 2, "n_step": 3}])
 def test_the_frames_told_are_those_the_networks_read_the_newest_few_of_the_first_images(settings, tmp_path):
     learner = seeing(stack=5, numbers=30, **settings)
-    told, batch, _ = recorded_image_update(learner, tmp_path)
-    assert [one["name"] for one in told["images"]["pictures"]] == ["observation['left']", "observation['right']"]
-    assert [(one["channels"], one["height"], one["width"]) for one in told["images"]["pictures"]] == [
+    written, batch, _ = recorded_image_update(learner, tmp_path)
+    assert [one["name"] for one in written["images"]["pictures"]] == ["observation['left']", "observation['right']"]
+    assert [(one["channels"], one["height"], one["width"]) for one in written["images"]["pictures"]] == [
         (3, 40, 24),
         (1, 12, 9),
     ]
-    assert [one["shown"] for one in told["images"]["pictures"]] == [[4, 20, 12, 3], [4, 12, 9, 1]]
-    assert told["images"]["others"] == 1 and told["images"]["stack"] == 5
-    assert told["images"]["random_shift"] == settings.get("random_shift", 0)
-    assert told["observation_size"] == 30 and told["action_size"] == 2
-    assert told["rows"]["discount"][0] == pytest.approx(0.99 ** settings.get("n_step", 1))
+    assert [one["shown"] for one in written["images"]["pictures"]] == [[4, 20, 12, 3], [4, 12, 9, 1]]
+    assert written["images"]["others"] == 1 and written["images"]["stack"] == 5
+    assert written["images"]["random_shift"] == settings.get("random_shift", 0)
+    assert written["observation_size"] == 30 and written["action_size"] == 2
+    assert written["rows"]["discount"][0] == pytest.approx(0.99 ** settings.get("n_step", 1))
     shown = rows_to_show(batch.terminated.numpy() > 0)
-    for place, (row, moments) in enumerate(zip(shown, frames_of(told), strict=True)):
+    for place, (row, moments) in enumerate(zip(shown, frames_of(written), strict=True)):
         for name, (left, right) in zip(("observation", "next_observation"), moments, strict=True):
             bytes_read = getattr(batch, name)[row].numpy()
             stack = bytes_read[: 5 * learner.layout.frame].reshape(5, learner.layout.frame)
@@ -578,18 +555,18 @@ def test_the_frames_told_are_those_the_networks_read_the_newest_few_of_the_first
                 assert (left[frame] == shrunk_by_hand(first.reshape(3, 40, 24), 2)).all()
                 assert (right[frame][..., 0] == second.reshape(12, 9)).all()
             numbers = bytes_read[5 * learner.layout.frame :].view(np.float32)
-            assert told["rows"][name][place] == pytest.approx(numbers[:24].tolist(), rel=1e-6)
+            assert written["rows"][name][place] == pytest.approx(numbers[:24].tolist(), rel=1e-6)
 
 
 @pytest.mark.parametrize(("channels", "stack", "first"), [(4, 1, 0), (4, 2, 4), (2, 3, 2), (12, 1, 8)])
 def test_an_image_that_is_neither_grey_nor_coloured_is_told_channel_by_channel(channels, stack, first, tmp_path):
     learner = seeing((image_part("observation", channels, 8, 9),), stack)
-    told, batch, _ = recorded_image_update(learner, tmp_path)
-    (picture,) = told["images"]["pictures"]
+    written, batch, _ = recorded_image_update(learner, tmp_path)
+    (picture,) = written["images"]["pictures"]
     assert picture["shown"] == [4, 8, 9, 1]
     planes = batch.observation[0].numpy().reshape(-1, 8, 9)
-    assert (frames_of(told)[0][0][0][..., 0] == planes[first : first + 4]).all()
-    assert told["rows"]["observation"] == [[]] * 6 and told["observation_size"] == 0
+    assert (frames_of(written)[0][0][0][..., 0] == planes[first : first + 4]).all()
+    assert written["rows"]["observation"] == [[]] * 6 and written["observation_size"] == 0
 
 
 @pytest.mark.parametrize(
@@ -605,15 +582,15 @@ def test_a_large_image_is_averaged_to_thirty_two_pixels_at_most(height, width, s
 
 def test_frames_that_s_and_its_successor_share_are_written_once_and_the_largest_line_is_short_enough(tmp_path):
     (tmp_path / "shared").mkdir()
-    told, *_ = recorded_image_update(seeing((image_part("one", 1, 32, 32),), 4), tmp_path / "shared")
-    different = {frame.tobytes() for row in frames_of(told) for (frames,) in row for frame in frames}
+    written, *_ = recorded_image_update(seeing((image_part("one", 1, 32, 32),), 4), tmp_path / "shared")
+    different = {frame.tobytes() for row in frames_of(written) for (frames,) in row for frame in frames}
     assert len(different) <= 6 * 5  # of 6 × 8
-    assert 1024 * len(different) < len(base64.b64decode(told["images"]["frames"])) < 1100 * len(different)
+    assert 1024 * len(different) < len(base64.b64decode(written["images"]["frames"])) < 1100 * len(different)
     (tmp_path / "largest").mkdir()
     learner = seeing((image_part("n" * 5_000, 3, 32, 32),) * 3, 4, numbers=30, n_step=9, random_shift=1)
-    told, *_ = recorded_image_update(learner, tmp_path / "largest")
+    written, *_ = recorded_image_update(learner, tmp_path / "largest")
     assert 250_000 < (tmp_path / "largest" / "updates.jsonl").stat().st_size < 450_000 < LONGEST_LINE
-    assert len(told["images"]["pictures"][1]["name"]) == 100
+    assert len(written["images"]["pictures"][1]["name"]) == 100
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -624,26 +601,26 @@ def test_the_encoders_gradient_and_how_far_it_and_its_target_moved_are_told_apar
         recorded_image_update(learner, tmp_path / "first")
     before = [kept(one.encoder) for one in (learner.critics, learner.critic_targets)]
     heads = kept(learner.critics.layers)
-    told, *_ = recorded_image_update(learner, tmp_path)
+    written, *_ = recorded_image_update(learner, tmp_path)
     after = [kept(one.encoder) for one in (learner.critics, learner.critic_targets)]
     found = [float(one.grad.double().square().sum()) for one in learner.critics.encoder.parameters()]
-    assert told["gradient"]["encoder"] == pytest.approx(math.sqrt(sum(found)), rel=1e-4) and min(found) > 0
+    assert written["gradient"]["encoder"] == pytest.approx(math.sqrt(sum(found)), rel=1e-4) and min(found) > 0
     for which in (0, 1):
         expected = math.sqrt(sum(float(one.grad[which].square().sum()) for one in learner.critics.layers.parameters()))
-        assert told["gradient"][f"critic{which + 1}"] == pytest.approx(expected, rel=1e-4)
+        assert written["gradient"][f"critic{which + 1}"] == pytest.approx(expected, rel=1e-4)
         expected = apart(heads, kept(learner.critics.layers), which)
-        assert told["moved"][f"critic{which + 1}"] == pytest.approx(expected, rel=1e-6)
-    assert told["moved"]["encoder"] == pytest.approx(apart(before[0], after[0]), rel=1e-6)
-    assert told["moved"]["encoder"] > 0
-    assert told["apart"]["encoder"] == pytest.approx(apart(*after), rel=1e-6)
+        assert written["moved"][f"critic{which + 1}"] == pytest.approx(expected, rel=1e-6)
+    assert written["moved"]["encoder"] == pytest.approx(apart(before[0], after[0]), rel=1e-6)
+    assert written["moved"]["encoder"] > 0
+    assert written["apart"]["encoder"] == pytest.approx(apart(*after), rel=1e-6)
     if count == 1:
-        assert told["moved"]["encoder_target"] is None
+        assert written["moved"]["encoder_target"] is None
     else:
-        assert told["moved"]["encoder_target"] == pytest.approx(apart(before[1], after[1]), rel=1e-6)
-        moved = told["moved"]["encoder_target"]
-        assert moved / (moved + told["apart"]["encoder"]) == pytest.approx(0.005, rel=1e-3)
-    assert told["images"]["parameters"] == sum(one.numel() for one in learner.critics.encoder.parameters())
-    assert told["images"]["features"] == 5 * 3 + 3 == learner.actor.layers[0].in_features
+        assert written["moved"]["encoder_target"] == pytest.approx(apart(before[1], after[1]), rel=1e-6)
+        moved = written["moved"]["encoder_target"]
+        assert moved / (moved + written["apart"]["encoder"]) == pytest.approx(0.005, rel=1e-3)
+    assert written["images"]["parameters"] == sum(one.numel() for one in learner.critics.encoder.parameters())
+    assert written["images"]["features"] == 5 * 3 + 3 == learner.actor.layers[0].in_features
 
 
 def test_what_actor_and_critics_made_of_images_is_told_as_the_update_had_it(tmp_path):
@@ -653,37 +630,37 @@ def test_what_actor_and_critics_made_of_images_is_told_as_the_update_had_it(tmp_
     with torch.no_grad():
         own_action = learner.actor(learner.critics.encoder(batch.observation))
         target_action = learner.actor_target(learner.critic_targets.encoder(batch.next_observation))
-    told, *_ = recorded_image_update(learner, tmp_path)
+    written, *_ = recorded_image_update(learner, tmp_path)
     shown = rows_to_show(batch.terminated.numpy() > 0)
-    assert np.array(told["rows"]["own_action"]) == pytest.approx(own_action[shown].numpy(), rel=1e-5)
-    assert np.array(told["rows"]["target_action"]) == pytest.approx(target_action[shown].numpy(), rel=1e-5)
-    assert np.array(told["batch"]["histogram"]).sum() == 2 * 16
+    assert np.array(written["rows"]["own_action"]) == pytest.approx(own_action[shown].numpy(), rel=1e-5)
+    assert np.array(written["rows"]["target_action"]) == pytest.approx(target_action[shown].numpy(), rel=1e-5)
+    assert np.array(written["batch"]["histogram"]).sum() == 2 * 16
 
 
 def test_ages_and_places_of_frames_count_moments_of_which_an_episode_has_one_more(tmp_path):
-    told, _, drawn = recorded_image_update(seeing(stack=2, rows=60), tmp_path)
+    written, _, drawn = recorded_image_update(seeing(stack=2, rows=60), tmp_path)
     ages = 60 - drawn.indices  # the beginning is place 0
-    assert told["memory"] == {"rows": 60, "capacity": 200, "mean_age": ages.mean(), "oldest_age": 60}
-    assert told["images"]["transition_bytes"] == bytes_per_transition(layout_of(0, IMAGES, 2), 2)
+    assert written["memory"] == {"rows": 60, "capacity": 200, "mean_age": ages.mean(), "oldest_age": 60}
+    assert written["images"]["transition_bytes"] == bytes_per_transition(layout_of(0, IMAGES, 2), 2)
 
 
 def test_frames_are_told_without_any_library_for_images(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
-    told, *_ = recorded_image_update(seeing(), tmp_path)
-    assert len(frames_of(told)) == 6
+    written, *_ = recorded_image_update(seeing(), tmp_path)
+    assert len(frames_of(written)) == 6
 
 
 def test_a_record_of_numbers_alone_has_nothing_of_images(tmp_path, monkeypatch):
-    *_, told, _ = tiny_record("torch", tmp_path, monkeypatch, 2)
-    assert list(told) == [
+    *_, written, _ = tiny_record("torch", tmp_path, monkeypatch, 2)
+    assert list(written) == [
         *("update", "step", "delayed", "engine", "settings", "observation_size", "action_size", "memory", "rows"),
         *("critic_loss", "actor_loss", "gradient", "moved", "apart", "batch"),
     ]
-    assert list(told["rows"])[:7] == [
+    assert list(written["rows"])[:7] == [
         *("row", "observation", "action", "reward", "next_observation", "terminated", "discount")
     ]
-    assert list(told["gradient"]) == ["critic1", "critic2", "actor"] and list(told["memory"])[-1] == "oldest_age"
-    assert "encoder" not in told["moved"] and list(told["apart"]) == ["actor", "critic1", "critic2"]
+    assert list(written["gradient"]) == ["critic1", "critic2", "actor"] and list(written["memory"])[-1] == "oldest_age"
+    assert "encoder" not in written["moved"] and list(written["apart"]) == ["actor", "critic1", "critic2"]
 
 
 # ---- what an evaluation tells besides ----

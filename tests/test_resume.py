@@ -334,8 +334,8 @@ def test_a_run_from_a_larger_machine_goes_on_with_the_cores_there_are(engine, th
     monkeypatch.setattr(making, "cores", lambda: 2)
     started, resumed, *_, finished = td3.resume(run, steps=80, env=Wandering)
     assert started.summary["threads"] == 2 and started.config.threads == threads and finished.updates > 0
-    told = [note for note in started.notes if note.startswith("threads is 3, and here are 2 cores")]
-    assert len(told) == (1 if threads else 0)
+    notes = [note for note in started.notes if note.startswith("threads is 3, and here are 2 cores")]
+    assert len(notes) == (1 if threads else 0)
     bytes_differ = [f"threads was {had}, now it is 2: the same bytes are not to be expected."]
     assert list(resumed.notes) == (bytes_differ if engine == "torch" else [])
 

@@ -4,8 +4,9 @@ import shutil
 
 import numpy as np
 import pytest
+from refusals import UNSAID, check_names, refusal
 
-from bench.forging import forge
+from bench.forging import forge, newest
 from td3 import TD3, load, seeding
 from td3.views import cli
 
@@ -31,13 +32,13 @@ FORGED = [
 def test_a_forged_state_is_a_value_error(forged):
     rng = np.random.default_rng(0)
     good = seeding.state_of(rng)
-    with pytest.raises(ValueError, match="the state of a random stream cannot be used: "):
+    with refusal(ValueError, "random stream"):
         seeding.load_state(rng, {**good, **forged})
 
 
 @pytest.mark.parametrize("forged", [None, [], "x", 5, {}])
 def test_what_is_no_state_at_all_is_a_value_error(forged):
-    with pytest.raises(ValueError, match="the state of a random stream cannot be used: "):
+    with refusal(ValueError, "random stream"):
         seeding.load_state(np.random.default_rng(0), forged)
 
 
@@ -85,13 +86,14 @@ def test_a_forged_checkpoint_is_refused_in_one_line(path, value, kept, tmp_path,
     forge(run, change)
     assert cli.main(["resume", str(run), "--steps", "30", "--quiet"]) == 1
     err = capsys.readouterr().err
-    assert "does not describe a run" in err and len(err.splitlines()) == 1
+    check_names(err, newest(run).name)
 
 
 def test_a_checkpoint_of_5000_digits_is_one_that_there_is_not(kept, capsys):
     assert cli.main(["evaluate", str(kept), "--checkpoint", "9" * 5_000]) == 2
     err = capsys.readouterr().err
-    assert "checkpoint must be last, best or one of the steps 20; got '999" in err and len(err.splitlines()) == 1
-    with pytest.raises(ValueError, match="checkpoint must be last, best"):
+    check_names(err, "checkpoint", UNSAID, "last", "best", 20)
+    assert "got '999" in err and len(err) < 300
+    with refusal(ValueError, "checkpoint", UNSAID, "last", "best", 20):
         load(kept, checkpoint=10**5_000)
     assert load(kept, checkpoint=np.int64(20)).step == load(kept, checkpoint="20").step == 20

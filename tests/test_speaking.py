@@ -72,16 +72,16 @@ def test_who_holds_a_lock_is_told_in_letters(tmp_path, capsys):
     lock = Lock(disk.Folder.open(tmp_path / "run"), "run")
     (tmp_path / "run" / "lock").write_text(json.dumps({"pid": 1, "host": EVIL.replace("\udcff", "")}))
     assert cli.main(["resume", str(tmp_path / "run")]) == 2
-    told = capsys.readouterr().err
+    text = capsys.readouterr().err
     lock.release()
-    assert r"\x1b[2J" in told and harmless(told) and told.count("\n") == 1
+    assert r"\x1b[2J" in text and harmless(text) and text.count("\n") == 1
 
 
 @pytest.mark.parametrize("words", [[EVIL], ["train", f"--{EVIL}"], ["train", "--steps", EVIL], ["train", "x", EVIL]])
 def test_a_refused_word_is_shown_in_letters(words, capsys):
     assert cli.main(words) == 2
-    told = capsys.readouterr().err
-    assert harmless(told) and told.count("\n") == 1
+    text = capsys.readouterr().err
+    assert harmless(text) and text.count("\n") == 1
 
 
 def test_the_live_view_takes_nothing_for_markup_or_an_escape(monkeypatch):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import UNSAID, check_names
 
 import td3
 from bench import survival
@@ -103,13 +104,13 @@ def test_a_save_that_fails_at_any_write_is_loud_and_costs_nothing_else(error, fa
             run = tmp_path / f"{act}-{count}"
             fault.put("before", act, count, OSError(number, os.strerror(number)))
             events = list(td3.train(survival.config(), run))
-            told = [event for event in events if isinstance(event, td3.SaveFailed)]
+            failed = [event for event in events if isinstance(event, td3.SaveFailed)]
             if fault.count < count:
                 break
             failures += 1
-            assert len(told) == 1 and os.strerror(number) in told[0].reason
+            assert len(failed) == 1 and os.strerror(number) in failed[0].reason
             assert isinstance(events[-1], td3.Finished)
-            if told[0].step < events[-1].step:  # a later save worked: the run is as if nothing had been
+            if failed[0].step < events[-1].step:  # a later save worked: the run is as if nothing had been
                 assert survival.fingerprint(run) == survival.fingerprint(whole)
             assert not list(verify(run).values())[-1]
             needed = {segment.name for one in find(run)[0] for segment in one.manifest.segments}
@@ -121,15 +122,15 @@ def test_a_save_that_fails_at_any_write_is_loud_and_costs_nothing_else(error, fa
 def test_when_every_save_fails_the_exit_code_says_so(fault, tmp_path, capsys, monkeypatch):
     create = RunFolder.create
 
-    def then_full(path, config):
-        folder = create(path, config)
+    def then_full(*given):
+        folder = create(*given)
         fault.put("before", "write", "every", OSError(28, "No space left on device"))
         return folder
 
     monkeypatch.setattr(RunFolder, "create", then_full)
     assert main(survival.words(tmp_path / "run")) == 1
     told = capsys.readouterr().err
-    assert "training goes on" in told and "No space left on device" in told
+    assert "training continues" in told and "No space left on device" in told
     assert "not everything could be saved" in told and "Done: " in told
 
 
@@ -187,8 +188,8 @@ def test_a_second_writer_is_told_who_has_the_run(tmp_path, capsys):
     events = td3.train(survival.config(), run)
     next(events)
     assert main(["resume", str(run)]) == 2
-    told = capsys.readouterr().err
-    assert f"is being written by process {os.getpid()} on {socket.gethostname()}" in told
+    text = capsys.readouterr().err
+    check_names(text, "run", UNSAID, os.getpid(), socket.gethostname())
     events.close()
     assert main(["resume", str(run), "--quiet"]) == 0
 

@@ -6,13 +6,13 @@ import pytest
 import torch
 from engines import BOTH
 from example_envs import Counting, Probe, Unruly
+from sessions import bytes_of
 
 import td3
 import td3.types
 from td3 import seeding
 from td3.learner import making
 from td3.learner.means import Means
-from td3.learner.state import network_tensors, optimizer_tensors
 from td3.schedule import crossed
 from td3.session import Session
 from td3.training import advance
@@ -36,14 +36,6 @@ def play(settings, look=lambda event: None):
         events.append(event)
     session.close()
     return session, events
-
-
-def bytes_of(session):
-    """Everything a run has learned and remembers."""
-    kept = {**network_tensors(session.learner), **optimizer_tensors(session.learner)}
-    tensors = {name: one.numpy().tobytes() for name, one in kept.items()}
-    memory = session.learner.memory
-    return tensors, [column[: len(memory)].tobytes() for column in memory.columns.values()]
 
 
 @pytest.mark.parametrize("env", ["Pendulum-v1", "InvertedPendulum-v5"])

@@ -1,5 +1,4 @@
-"""One number of threads, measured in this process alone: the plan comes as JSON in the first word, the result leaves
-on stdout."""
+"""Measures with one number of threads in a process of its own: a plan as JSON comes in, the result leaves on stdout."""
 
 import json
 import os

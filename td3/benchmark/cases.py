@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 
 class Case(NamedTuple):
+    """Sizes of networks and batch that are measured."""
+
     name: str
     observations: int
     actions: int

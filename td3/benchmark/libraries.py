@@ -28,6 +28,8 @@ WARMUP = 300  # random steps before an end-to-end run learns
 
 
 class Library(ABC):
+    """An implementation of TD3 that can be measured."""
+
     name: str
     version: str
 
@@ -41,6 +43,8 @@ class Library(ABC):
 
 
 class Td3Library(Library):
+    """This one, by one of its engines."""
+
     def __init__(self, engine: str) -> None:
         self.engine, self.name = engine, f"td3 {engine}"
         self.version = engine_name(engine)

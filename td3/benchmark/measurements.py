@@ -24,6 +24,7 @@ from td3.learner.native.engine import NativeLearner
 def measure(
     threads: int, sections: list[str], cases: list[str], rounds: int, seconds: float, say: Callable[[str], None]
 ) -> dict[str, Any]:
+    """Measures every case of these sections with so many threads, in interleaved rounds."""
     use_threads(threads)
     found = list(libraries())
     result: dict[str, Any] = {
@@ -65,14 +66,14 @@ def updates_of(
 ) -> dict[str, Any]:
     say(f"updates, {case.words} …")
     speeds = interleave({one.name: one.updates(case) for one in found}, rounds, seconds, peak.look)
-    return {"case": case._asdict(), "operations": operations(case), "speeds": told(speeds)}
+    return {"case": case._asdict(), "operations": operations(case), "speeds": as_data(speeds)}
 
 
 def steps_of(found: list[Library], rounds: int, seconds: float, say: Callable[[str], None]) -> dict[str, Any]:
     case = CASES["author"]
     say(f"steps on {ENV}, one update each, {case.words} …")
     speeds = interleave({one.name: one.steps(ENV, case) for one in found}, rounds, seconds)
-    return {"env": ENV, "case": case._asdict(), "speeds": told(speeds), "around": around(case, rounds)}
+    return {"env": ENV, "case": case._asdict(), "speeds": as_data(speeds), "around": around(case, rounds)}
 
 
 def around(case: Case, rounds: int) -> dict[str, float]:
@@ -150,7 +151,7 @@ def acting(rounds: int) -> dict[str, Any]:
             learner = Learner(observation.layout, case.actions, config, seed=0)
             agent = Agent(policy_of(learner), observation, action, config, 0)
             runs[library.name] = partial(repeat, agent, seen)
-    return {"case": case._asdict(), "speeds": told(interleave(runs, rounds, 0.02))}
+    return {"case": case._asdict(), "speeds": as_data(interleave(runs, rounds, 0.02))}
 
 
 def repeat(agent: Agent, observation: Any, count: int) -> None:
@@ -171,12 +172,12 @@ def growth(peak: Peak, rounds: int, seconds: float, say: Callable[[str], None]) 
         }
     case = CASES["author"]
     say("growth with the environments …")
-    result["environments"] = told(
+    result["environments"] = as_data(
         interleave({str(n): ours.steps(ENV, case, num_envs=n) for n in (1, 2, 4, 8)}, rounds, 2 * seconds)
     )
     say("growth with the memory …")
     memories = {f"{rows:,}": ours.updates(case, rows=rows) for rows in (5_000, 100_000, 1_000_000)}
-    result["memory"] = told(interleave(memories, rounds, seconds))
+    result["memory"] = as_data(interleave(memories, rounds, seconds))
     return result
 
 
@@ -198,10 +199,10 @@ def images_of(
         "case": case._asdict(),
         "rounds": rounds,
         "passes": {one.name: passes(one)._asdict() for one in seeing},
-        "speeds": told(interleave({one.name: one.run for one in seeing}, rounds, seconds * case.stretch)),
+        "speeds": as_data(interleave({one.name: one.run for one in seeing}, rounds, seconds * case.stretch)),
         "bytes": {kept.name: kept.bytes / kept.transitions for kept in memories(case, found, rows)},
     }
 
 
-def told(speeds: dict[str, Speed]) -> dict[str, dict[str, float]]:
+def as_data(speeds: dict[str, Speed]) -> dict[str, dict[str, float]]:
     return {name: speed._asdict() for name, speed in speeds.items()}

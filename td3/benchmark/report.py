@@ -11,6 +11,7 @@ from td3.wording import counted
 
 
 def tables(result: dict[str, Any]) -> str:
+    """Returns what was measured as tables in Markdown."""
     return "\n\n".join("\n".join(lines) for run in result["runs"] for lines in sections(run))
 
 
@@ -146,21 +147,21 @@ def draw(result: dict[str, Any], path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
-    from matplotlib import pyplot
-    from matplotlib.patches import Patch
+    from matplotlib import patches, pyplot
 
     run = max(result["runs"], key=lambda one: one["threads"])
     cases = list(run.get("updates", {}).values())
     growth = {name: run["growth"][name] for name in ("batch", "width") if name in run.get("growth", {})}
     figure = pyplot.figure(figsize=(11, 4 + 3 * bool(growth)), dpi=150, layout="constrained")
-    above, *below = figure.subfigures(1 + bool(growth), 1, height_ratios=(4, 3)[: 1 + bool(growth)], squeeze=False).flat
+    subfigures: Any = figure.subfigures(2, 1, height_ratios=(4, 3)) if growth else [figure]
+    above, *below = subfigures
     for one, axes in zip(cases, above.subplots(1, max(1, len(cases)), squeeze=False)[0], strict=False):
         plot_case(axes, one["speeds"], Case(**one["case"]).lines)
     above.suptitle(
         f"updates per second, {counted(run['threads'], 'thread')}, best of {run['rounds']} interleaved rounds"
     )
-    bars = [Patch(color=colour) for colour in COLOURS[: len(run["libraries"])]]
-    above.legend(bars, run["libraries"], loc="outside lower center", ncols=4, frameon=False)
+    bars = [patches.Rectangle((0, 0), 1, 1, color=colour) for colour in COLOURS]
+    above.legend(bars[: len(run["libraries"])], run["libraries"], loc="outside lower center", ncols=4, frameon=False)
     for part in below:
         for (name, points), axes in zip(growth.items(), part.subplots(1, len(growth), squeeze=False)[0], strict=True):
             plot_growth(axes, points, run["peak_gflops"], name)

@@ -15,6 +15,7 @@ class BenchFailed(TD3Error):
 
 
 def bench(threads: list[int], **plan: Any) -> dict[str, Any]:
+    """Measures each number of threads in a process of its own."""
     runs = []
     for count in threads:
         words = [sys.executable, "-m", "td3.benchmark", json.dumps({"threads": count, **plan})]

@@ -1,4 +1,4 @@
-"""What a collector plays on: n environments behind one `reset` and one `step`, wherever they run."""
+"""Several environments behind one `reset` and one `step`, wherever they run."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -29,23 +29,28 @@ class Envs(Protocol):
 
     @property
     def steps(self) -> list[int]:
-        """Steps that each environment has played since the run began: a failure is told with that number."""
+        """Steps that each environment has played since the run began; failures name that number."""
 
     def reset(self, seeds: Sequence[int], steps: Sequence[int] = ()) -> Rows:
         """Begins every episode anew; steps are counted on from `steps`, or from none."""
 
-    def step(self, actions: Float32s) -> StepResult: ...
-    def capture(self) -> list[Episode]: ...
+    def step(self, actions: Float32s) -> StepResult:
+        """Executes one action in each environment; one whose episode ended is reset."""
+
+    def capture(self) -> list[Episode]:
+        """Returns how each episode under way began, and the actions since."""
+
     def restore(
         self, episodes: Sequence[Episode], observations: Rows, seeds: Sequence[int], steps: Sequence[int]
     ) -> tuple[Rows, list[str]]:
-        """Brings every episode back, or begins another from its seed; what is seen now, and why it failed or ''."""
+        """Replays every episode, or begins another from its seed; returns observations, and why each failed or ''."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Closes every environment."""
 
 
 class SerialEnvs:
-    """Single environments stepped one after the other in this process; an ended one is reset at once."""
+    """Steps single environments one after the other in this process; one that ended is reset at once."""
 
     def __init__(
         self,
@@ -72,7 +77,7 @@ class SerialEnvs:
 
     def reset(self, seeds: Sequence[int], steps: Sequence[int] = ()) -> Rows:
         self._steps = max(steps, default=0)
-        return np.stack([self._reset(place, seed) for place, seed in enumerate(seeds)])
+        return np.stack([self._reset(index, seed) for index, seed in enumerate(seeds)])
 
     def step(self, actions: Float32s) -> StepResult:
         self._steps += 1
@@ -93,20 +98,20 @@ class SerialEnvs:
             observation=np.empty(shape, dtype),
         )
         executed = self.action.to_env(actions)
-        for place in range(n):
+        for index in range(n):
             (
-                result.next_observation[place],
-                result.reward[place],
-                result.terminated[place],
-                result.truncated[place],
-            ) = self._step(place, executed[place, ...])  # `...`: an array even for shape ()
-        for place, ended in enumerate(result.terminated | result.truncated):  # only now is this step sure to count
-            self._remember(place, actions[place])
-            result.observation[place] = self._reset(place, None) if ended else result.next_observation[place]
+                result.next_observation[index],
+                result.reward[index],
+                result.terminated[index],
+                result.truncated[index],
+            ) = self._step(index, executed[index, ...])  # `...`: an array even for shape ()
+        for index, ended in enumerate(result.terminated | result.truncated):  # only now is this step sure to count
+            self._remember(index, actions[index])
+            result.observation[index] = self._reset(index, None) if ended else result.next_observation[index]
         return result
 
     def capture(self) -> list[Episode]:
-        """Each episode as the random state before its reset and the actions since."""
+        """Returns each episode as the random state before its reset and the actions since."""
         empty = np.zeros((0, self.action.size), np.float32)
         return [
             Episode(start, _random_state(env), np.array(tape, np.float32) if tape else empty)
@@ -117,65 +122,65 @@ class SerialEnvs:
         self, episodes: Sequence[Episode], observations: Rows, seeds: Sequence[int], steps: Sequence[int]
     ) -> tuple[Rows, list[str]]:
         self._steps = max(steps)
-        seen, failures = observations.copy(), [""] * self.num_envs
-        for place, (episode, expected) in enumerate(zip(episodes, observations, strict=True)):
+        now, failures = observations.copy(), [""] * self.num_envs
+        for index, (episode, expected) in enumerate(zip(episodes, observations, strict=True)):
             try:
-                self._replay(place, episode, expected)
+                self._replay(index, episode, expected)
             except (BadValue, EnvironmentFailure) as problem:
-                failures[place] = f"Environment {self.first + place} cannot be brought back: {problem}"
-                seen[place] = self._reset(place, seeds[place])
-        return seen, failures
+                failures[index] = f"Environment {self.first + index} cannot be brought back: {problem}"
+                now[index] = self._reset(index, seeds[index])
+        return now, failures
 
-    def _replay(self, place: int, episode: Episode, expected: Rows) -> None:
-        """The same beginning, the same actions; then what is seen must be what was seen, to the bit."""
-        env, start = self.envs[place], episode.start
+    def _replay(self, index: int, episode: Episode, expected: Rows) -> None:
+        """Repeats the beginning and the actions; then the observation must be what it was, to the bit."""
+        env, start = self.envs[index], episode.start
         if start is None:
             raise BadValue("how its episode began is not known.")
         if "seed" in start:
-            seen = self._reset(place, int(start["seed"]))
+            observation = self._reset(index, int(start["seed"]))
         else:
-            self._reset(place, 0)  # some environments have no random state before their first reset
+            self._reset(index, 0)  # some environments have no random state before their first reset
             if start["random"] is not None:  # and some never have one
                 seeding.load_state(env.unwrapped.np_random, start["random"])
-            seen = self._reset(place, None)
+            observation = self._reset(index, None)
         for number, action in enumerate(episode.actions, 1):
-            self._remember(place, action)
-            seen, _, terminated, truncated = self._step(place, self.action.to_env(action[None])[0, ...])
+            self._remember(index, action)
+            observation, _, terminated, truncated = self._step(index, self.action.to_env(action[None])[0, ...])
             if terminated or truncated:
                 raise BadValue(f"its episode ended at step {number} of {len(episode.actions)} when played again.")
-        if seen.tobytes() != expected.tobytes():
+        if observation.tobytes() != expected.tobytes():
             raise BadValue("the same actions led elsewhere when played again.")
         if _random_state(env) != episode.random:
             raise BadValue("its random state differs after the same actions.")
 
-    def _remember(self, place: int, action: Float32s) -> None:
-        tape = self._tapes[place]
+    def _remember(self, index: int, action: Float32s) -> None:
+        tape = self._tapes[index]
         if len(tape) < LONGEST_TAPE:
             tape.append(action.copy())
         else:  # so long an episode would take too long to play again
-            self._starts[place] = None
+            self._starts[index] = None
             tape.clear()
 
-    def _reset(self, place: int, seed: int | None) -> Rows:
-        before = _random_state(self.envs[place])
-        self._starts[place] = {"seed": seed} if seed is not None else {"random": before}
-        self._tapes[place] = []
+    def _reset(self, index: int, seed: int | None) -> Rows:
+        before = _random_state(self.envs[index])
+        self._starts[index] = {"seed": seed} if seed is not None else {"random": before}
+        self._tapes[index] = []
         try:
-            self._use_context(place)
-            answer: Any = self.envs[place].reset(seed=seed)
+            self._use_context(index)
+            answer: Any = self.envs[index].reset(seed=seed)
             if not isinstance(answer, tuple) or len(answer) != 2:
                 raise BadValue("reset() must return (observation, info)")
             return self.observation.flatten_one(answer[0])
         except PASSED_ON:
             raise
         except BaseException as problem:
-            raise failure(f"{self._who(place)}, reset", "reset", problem) from problem
+            raise failure(f"{self._who(index)}, reset", "reset", problem) from problem
 
-    def _step(self, place: int, action: Any) -> tuple[Rows, np.float32, bool, bool]:
-        """One step of one environment, everything it answered checked."""
+    def _step(self, index: int, action: Any) -> tuple[Rows, np.float32, bool, bool]:
+        """Steps one environment, and checks everything it returns."""
         try:
-            self._use_context(place)
-            observation, reward, terminated, truncated = unpack(self.envs[place].step(action))
+            self._use_context(index)
+            observation, reward, terminated, truncated = unpack(self.envs[index].step(action))
             return (
                 self.observation.flatten_one(observation),
                 check_reward(reward),
@@ -185,16 +190,16 @@ class SerialEnvs:
         except PASSED_ON:
             raise
         except BaseException as problem:
-            raise failure(self._who(place), "step", problem) from problem
+            raise failure(self._who(index), "step", problem) from problem
 
-    def _use_context(self, place: int) -> None:
-        """Of several that draw in one process, each would draw with the last one's context."""
-        viewer = getattr(self._renderers[place], "viewer", None)
+    def _use_context(self, index: int) -> None:
+        """Makes the graphics context of this environment current: of several, each would render with the last one's."""
+        viewer = getattr(self._renderers[index], "viewer", None)
         if viewer is not None:
             viewer.make_context_current()
 
-    def _who(self, place: int) -> str:
-        return f"{self.role} {self.first + place} ({self.name}), step {self._steps}"
+    def _who(self, index: int) -> str:
+        return f"{self.role} {self.first + index} ({self.name}), step {self._steps}"
 
     def close(self) -> None:
         left = patience(CLOSING)
@@ -203,7 +208,7 @@ class SerialEnvs:
 
 
 def _random_state(env: gymnasium.Env[Any, Any]) -> dict[str, Any] | None:
-    """The environment's own stream; None where it has none, or one of another kind."""
+    """Returns the state of the environment's own random generator; None where it has none, or one of another kind."""
     try:
         stream = getattr(env.unwrapped, "_np_random", None)
         return seeding.state_of(stream) if isinstance(stream, np.random.Generator) else None
@@ -214,12 +219,14 @@ def _random_state(env: gymnasium.Env[Any, Any]) -> dict[str, Any] | None:
 
 
 def unpack(answer: Any) -> tuple[Any, Any, Any, Any]:
+    """Returns what `step` returned, without the info; refuses anything else than five values."""
     if not isinstance(answer, tuple) or len(answer) != 5:
         raise BadValue("step() must return (observation, reward, terminated, truncated, info)")
     return answer[:4]
 
 
 def check_reward(reward: Any) -> np.float32:
+    """Returns a reward as float32; refuses what is no finite number."""
     if type(reward) in FLOATS and -LARGEST < reward < LARGEST:  # nearly always
         return np.float32(reward)
     value = as_array("reward", reward)
@@ -235,6 +242,7 @@ def check_reward(reward: Any) -> np.float32:
 
 
 def check_flag(name: str, flag: Any) -> bool:
+    """Returns `terminated` or `truncated` as a bool; refuses what is neither true nor false."""
     if type(flag) in BOOLS:
         return bool(flag)
     value = as_array(name, flag)
@@ -244,6 +252,6 @@ def check_flag(name: str, flag: Any) -> bool:
 
 
 def patience(seconds: float) -> Callable[[], float]:
-    """Seconds left until the deadline, never below zero."""
+    """Starts a deadline, and returns a function of the seconds left until then, never below zero."""
     deadline = time.monotonic() + seconds
     return lambda: max(0.0, deadline - time.monotonic())

@@ -16,6 +16,8 @@ BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # Adam's usual numbers
 
 
 class NumpyReference:
+    """TD3 in float64 with gradients worked out by hand: what an engine is compared with."""
+
     def __init__(
         self,
         actor: Layers,

@@ -40,6 +40,7 @@ class Result(NamedTuple):
 
 
 def selftest(updates: int = UPDATES, seed: int = 0) -> Iterator[Result]:
+    """Compares the updates of each engine here with the float64 reference, in each precision."""
     for engine, kind in ENGINES.items():
         if engine == "native" and why_not_native(CONFIG):
             continue  # not built here: there is nothing to compare

@@ -74,10 +74,12 @@ def network_tensors(learner: Learner) -> dict[str, Tensor]:
 
 
 def bytes_of(tensors: Mapping[str, Tensor]) -> int:
+    """Counts the bytes of these tensors."""
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
 
 
 def load_networks(learner: Learner, tensors: Mapping[str, Tensor]) -> None:
+    """Copies saved numbers into all networks of a learner."""
     for name, network in learner.networks().items():
         load(network, tensors, name)
     if learner.normalizer:

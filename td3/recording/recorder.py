@@ -10,8 +10,8 @@ from td3.config import Config
 from td3.learner import Learner
 from td3.learner.making import one_thread
 from td3.recording.allowance import Allowance, Clock
-from td3.recording.file import UpdatesFile
 from td3.recording.update import Before, record_update
+from td3.storage.updates import UpdatesFile
 from td3.types import Batch, Sample, Update
 
 GROUP = 4  # updates at most, however long the actor waits

@@ -48,6 +48,8 @@ SEGMENT = 64 * 2**20  # bytes of rows in one file, about: writing needs twice as
 
 
 class File(msgspec.Struct):
+    """What a file of a checkpoint must be like."""
+
     size: int
     sha256: str
 

@@ -128,6 +128,20 @@ class Folder:
         _sync(self.descriptor)
 
 
+def replace_whole(path: Path, data: bytes) -> None:
+    """Writes beside its place and renames: whoever reads it sees a whole file, this one or the one before."""
+    beside = path.with_name(f".{path.name}")
+    beside.unlink(missing_ok=True)  # of a run that was killed just here
+    file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
+    try:
+        with os.fdopen(file, "wb") as opened:
+            opened.write(data)
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
 def rename(old: Path, new: Path) -> None:
     """Makes a folder appear, whole, under its name."""
     _fault("before", "rename")

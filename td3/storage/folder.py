@@ -28,6 +28,8 @@ TRIES = 20  # looks at a folder whose checkpoints a living run removes while the
 
 
 class RunFolder:
+    """A run's folder: makes, opens, locks and reads it."""
+
     def __init__(self, path: str | Path) -> None:
         try:
             self.path = Path(path).absolute()  # an environment may change the working directory

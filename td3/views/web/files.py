@@ -129,6 +129,7 @@ def decoded_lines(lump: bytes, row: Any) -> list[Any]:
 
 
 def decoded(line: bytes, row: Any) -> Any:
+    """Decodes one line as JSON of this type; None if it is something else."""
     try:
         return decoder_of(row).decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -76,6 +76,8 @@ def columns(rows: list[dict[str, Any]]) -> dict[str, dict[str, list[Any]]]:
 
 
 class Viewer:
+    """One open web page, and the news it has not been sent yet."""
+
     def __init__(self, id: str | None) -> None:
         self.id = id
         self.queue: asyncio.Queue[bytes] = asyncio.Queue(QUEUE)
@@ -104,6 +106,8 @@ class Viewer:
 
 
 class Hub:
+    """Follows what viewers look at and sends each what is new."""
+
     def __init__(self, index: RunIndex) -> None:
         self.index = index
         self.viewers: set[Viewer] = set()

@@ -24,6 +24,8 @@ class Unknown(Exception):
 
 
 class RunIndex:
+    """Finds the runs in a folder and answers questions about them."""
+
     def __init__(self, root: Path) -> None:
         self.root = root
         self._watched: dict[str, Watched] = {}
@@ -101,4 +103,5 @@ def plain(shown: Shown) -> dict[str, Any]:
 
 
 def film_version(run: Watched) -> int:
+    """Returns a number that changes with the film."""
     return int(1_000 * stamp(run.film)[0])

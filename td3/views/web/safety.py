@@ -84,6 +84,7 @@ class Safety:
 
 
 def refuse(status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
+    """Answers a request with a status and a sentence."""
     return JSONResponse({"problem": sentence}, status, headers)
 
 
@@ -111,4 +112,5 @@ def is_address(name: str) -> bool:
 
 
 def is_loopback(name: str) -> bool:
+    """Says whether a name is an address of this machine alone."""
     return is_address(name) and ipaddress.ip_address(name).is_loopback

@@ -224,14 +224,14 @@ class Events:
             return
         async with self.hub.viewer(request.query_params.get("id")) as viewer:
             await send(start)  # only now: nothing is lost between what the viewer fetches and what it is sent
-            telling = asyncio.create_task(self._tell(viewer, send))
+            sending = asyncio.create_task(self._send_news(viewer, send))
             leaving = asyncio.create_task(left(receive))
-            _, open_tasks = await asyncio.wait({telling, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            _, open_tasks = await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
             for task in open_tasks:
                 task.cancel()
-            await asyncio.gather(telling, leaving, return_exceptions=True)
+            await asyncio.gather(sending, leaving, return_exceptions=True)
 
-    async def _tell(self, viewer: Viewer, send: Send) -> None:
+    async def _send_news(self, viewer: Viewer, send: Send) -> None:
         news: bytes | None = b"retry: 2000\n\n"
         with contextlib.suppress(TimeoutError, OSError):
             while news is not None:

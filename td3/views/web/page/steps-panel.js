@@ -87,8 +87,8 @@ function transitionFact(record) {
 }
 
 /** How many numbers the actor and the critics get of a state: its own, or the features of the encoder. */
-function inputSize({ images, observation_size: observed }) {
-  return images?.features ?? observed;
+function inputSize({ images, features, observation_size: observed }) {
+  return images?.features ?? features ?? observed;
 }
 
 function actorSizes(record) {
