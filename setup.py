@@ -1,4 +1,4 @@
-"""Builds the native engine; where that cannot be done, td3 installs without it and learns with PyTorch alone."""
+"""Builds the native engine; where that fails, td3 installs without it and uses PyTorch alone."""
 
 import sys
 from pathlib import Path
@@ -7,11 +7,11 @@ from setuptools import Extension, setup
 
 SOURCE = Path("td3/learner/native/source")
 
-# Unlike -ffast-math these change no result; the kernels' loops must be unrolled, which -O2 does not do.
+# Unlike -ffast-math these change no result; the kernels' loops need -O3 to be unrolled.
 FLAGS = ["-std=c++17", "-O3", "-fno-math-errno", "-fvisibility=hidden", "-Wno-psabi", "-pthread", "-g0"]
-SYSTEM = ["-mmacosx-version-min=11.0"] if sys.platform == "darwin" else []  # where C++17's aligned memory begins
+SYSTEM = ["-mmacosx-version-min=11.0"] if sys.platform == "darwin" else []  # the first with C++17's aligned memory
 
-# Not a Python module but a plain library, loaded by td3/learner/native/library.py.
+# A plain C library, not a Python module; td3/learner/native/library.py loads it.
 engine = Extension(
     "td3.learner.native._engine",
     sources=sorted(map(str, SOURCE.glob("*.cpp"))),

@@ -1,6 +1,6 @@
-"""Do both engines learn alike? Trains each with several seeds and draws their curves: `python -m bench.engines`.
+"""Compares how both engines learn: trains each with several seeds and plots the curves: `python -m bench.engines`.
 
-Runs that the folder has already are gone on with, so that the campaign can be stopped at any time.
+Runs that the folder already has are resumed, so the campaign can be stopped at any time.
 """
 
 import argparse
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import td3
-from bench.curves import curve, finish
+from bench.curves import curve, finish, plot_seeds
 
 COLOURS = {"native": "#1d4ed8", "torch": "#c2410c"}
 
@@ -24,21 +24,21 @@ def main() -> None:
     parser.add_argument("--picture", type=Path)
     chosen = parser.parse_args()
     curves = {
-        engine: [measured(chosen.runs / f"{engine}-{seed}", chosen, engine, seed) for seed in range(chosen.seeds)]
+        engine: [trained(chosen.runs / f"{engine}-{seed}", chosen, engine, seed) for seed in range(chosen.seeds)]
         for engine in COLOURS
     }
     steps = next(iter(curves.values()))[0][0]
     for place in range(len(steps) // 4 - 1, len(steps), max(1, len(steps) // 4)):
-        told = (
-            f"{engine} {' '.join(f'{means[place]:7.0f}' for _, means in found)}  (mean {mean_of(found)[place]:.0f})"
-            for engine, found in curves.items()
+        columns = (
+            f"{engine} {' '.join(f'{means[place]:7.0f}' for _, means in seeds)}  (mean {mean_of(seeds)[place]:.0f})"
+            for engine, seeds in curves.items()
         )
-        print(f"step {steps[place]:>7,}: {'; '.join(told)}")
+        print(f"step {steps[place]:>7,}: {'; '.join(columns)}")
     if chosen.picture:
-        draw(curves, chosen)
+        plot(curves, chosen)
 
 
-def measured(folder: Path, chosen: argparse.Namespace, engine: str, seed: int) -> tuple[Any, Any]:
+def trained(folder: Path, chosen: argparse.Namespace, engine: str, seed: int) -> tuple[Any, Any]:
     config = td3.Config(env=chosen.env, steps=chosen.steps, seed=seed, engine=engine)
     for event in td3.resume(folder) if folder.exists() else td3.train(config, folder):  # a finished one ends at once
         if isinstance(event, td3.Evaluated):
@@ -47,22 +47,19 @@ def measured(folder: Path, chosen: argparse.Namespace, engine: str, seed: int) -
     return steps, means
 
 
-def mean_of(found: list[tuple[Any, Any]]) -> Any:
-    return np.mean([means for _, means in found], axis=0)
+def mean_of(seeds: list[tuple[Any, Any]]) -> Any:
+    return np.mean([means for _, means in seeds], axis=0)
 
 
-def draw(curves: dict[str, list[tuple[Any, Any]]], chosen: argparse.Namespace) -> None:
+def plot(curves: dict[str, list[tuple[Any, Any]]], chosen: argparse.Namespace) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(8, 4.6), dpi=150)
-    for engine, found in curves.items():
-        for steps, means in found:
-            axes.plot(steps, means, color=COLOURS[engine], linewidth=1, alpha=0.45)
-        label = f"{engine}: mean of {len(found)} seeds"
-        axes.plot(found[0][0], mean_of(found), color=COLOURS[engine], linewidth=2.6, label=label)
+    for engine, seeds in curves.items():
+        plot_seeds(axes, seeds[0][0], [means for _, means in seeds], COLOURS[engine], engine)
     finish(figure, axes, f"{chosen.env}: both engines, {chosen.seeds} seeds each", chosen.steps)
     figure.savefig(chosen.picture)
 

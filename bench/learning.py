@@ -1,4 +1,4 @@
-"""Trains a task over several seeds and tells the score of each: `python -m bench.learning --help`.
+"""Trains a task with several seeds and prints the score of each: `python -m bench.learning --help`.
 
 The claims of the README are made with it:
 
@@ -47,8 +47,8 @@ def main() -> int:
 
 
 def score(chosen: argparse.Namespace, seed: int, folder: Path) -> tuple[list[tuple[int, float]], float, float]:
-    """The evaluations on the way, and the last and best checkpoints evaluated anew."""
-    if not folder.exists():  # a finished run is not made twice
+    """Return the evaluations during training, and new evaluations of the last and the best checkpoint."""
+    if not folder.exists():  # a finished run is not repeated
         flags = f"--seed {seed} --steps {chosen.steps} --preset {chosen.preset} --threads 1 --eval-episodes {EPISODES}"
         td3("train", chosen.env, *flags.split(), "--run", str(folder))
     curve = [

@@ -16,7 +16,7 @@ CARD, EDGE, INK, SOFT = "#fcfcfd", "#d5dbe5", "#1e293b", "#64748b"
 PALE_FILL, PALE_LINE, PALE_TEXT = "#f6f7f9", "#e3e7ed", "#b6bec9"
 
 COLOURS = {  # kind: (fill, line)
-    "world": ("#d5f5ee", "#0f766e"),
+    "environment": ("#d5f5ee", "#0f766e"),
     "learned": ("#dbe9ff", "#1d4ed8"),
     "target": ("#ebe4ff", "#6d28d9"),
     "noise": ("#fff0c2", "#b45309"),
@@ -63,8 +63,8 @@ class Step(NamedTuple):
 
 
 PARTS = {
-    "environments": Part("world", 97, 176, 130, 84, "environments", "one or many"),
-    "memory": Part("world", 97, 386, 130, 248, "replay memory", "s, a, r, s′,|terminated"),
+    "environments": Part("environment", 97, 176, 130, 84, "environments", "one or many"),
+    "memory": Part("environment", 97, 386, 130, 248, "replay memory", "s, a, r, s′,|terminated"),
     "actor": Part("learned", 291, 176, 138, 84, "actor", "π(s)"),
     "actor target": Part("target", 291, 360, 138, 72, "actor target", "π′(s′)"),
     "critic 1": Part("learned", 565, 176, 150, 84, "critic 1", "Q₁(s, a)"),
@@ -130,7 +130,7 @@ BATCH = {
     "memory → y": "r, terminated",
     "memory → critic 2": "s, a",
 }
-JUDGED_NEXT = {"critic target 1 → min": "Q₁′", "critic target 2 → min": "Q₂′"}
+NEXT_VALUES = {"critic target 1 → min": "Q₁′", "critic target 2 → min": "Q₂′"}
 CRITICS, CRITIC_TARGETS = ("critic 1", "critic 2"), ("critic target 1", "critic target 2")
 
 STEPS = (
@@ -143,28 +143,28 @@ STEPS = (
     ),
     Step(
         "The actor and its target",
-        "One architecture, two instances, born equal. tanh keeps every action in [−1, 1].",
+        "One architecture, two instances, equal at first. tanh keeps every action in [−1, 1].",
         ("actor", "actor target"),
         {"actor → target": "copy"},
         ((360, 134), (360, 324)),
     ),
     Step(
         "Two critics and their targets",
-        "The critics are born different; each target is born equal to its critic. One number comes out.",
+        "The critics start with different weights, each target as a copy of its critic. One number comes out.",
         CRITICS + CRITIC_TARGETS,
         {"critic 1 → target": "copy", "critic 2 → target": "copy"},
         ((640, 134), (640, 590)),
     ),
     Step(
         "Sample a batch",
-        "256 rows, drawn uniformly and with replacement from what was written.",
+        "256 rows, sampled uniformly and with replacement from those that are written.",
         ("memory",),
         BATCH,
         ((162, 510),),
     ),
     Step(
         "The next action",
-        "a′ = π′(s′): the actor target answers to every next state of the batch.",
+        "a′ = π′(s′): the actor target gives an action for every next state of the batch.",
         ("memory", "actor target"),
         {"memory → actor target": "s′", "actor target → plus": "a′"},
         ((222, 396),),
@@ -177,8 +177,8 @@ STEPS = (
         ((458, 265),),
     ),
     Step(
-        "Two judgements of the next action",
-        "Both critic targets judge the same pair (s′, a′).",
+        "Two values of the next action",
+        "Both critic targets evaluate the same pair (s′, a′).",
         ("memory", *CRITIC_TARGETS),
         {
             "memory → critic target 1": "",
@@ -186,15 +186,15 @@ STEPS = (
             "plus → pair": "a′",
             "pair → critic target 1": "",
             "pair → critic target 2": "",
-            **JUDGED_NEXT,
+            **NEXT_VALUES,
         },
         ((640, 262), (640, 390)),
     ),
     Step(
-        "The smaller one counts",
-        "min(Q₁′, Q₂′), row by row: the more modest judge is believed.",
+        "The smaller value counts",
+        "min(Q₁′, Q₂′), row by row.",
         ("min",),
-        {**JUDGED_NEXT, "min → y": "min"},
+        {**NEXT_VALUES, "min → y": "min"},
         ((672, 341),),
     ),
     Step(
@@ -205,8 +205,8 @@ STEPS = (
         ((793, 384),),
     ),
     Step(
-        "Two judgements of the remembered action",
-        "Both critics judge the pair (s, a) as it was played.",
+        "Two values of the stored action",
+        "Both critics evaluate the pair (s, a) as it was played.",
         ("memory", *CRITICS),
         {
             "memory → critic 1": "s, a",
@@ -261,7 +261,7 @@ STEPS = (
 
 PLAYING = Step(
     "Playing",
-    "At random while warming up; then π(s) + Gaussian noise of 0.1, clipped to [−1, 1]. The target never plays.",
+    "Random actions in the warm-up; then π(s) + Gaussian noise of 0.1, clipped to [−1, 1]. The target never plays.",
     ("environments", "memory", "actor"),
     {"environments → actor": "s", "actor → environments": "a", "environments → memory": "transition"},
     (),
@@ -269,12 +269,12 @@ PLAYING = Step(
 
 OVERVIEW = Step(
     "Twin Delayed DDPG in fifteen steps",
-    "1–3 build · 4 draw · 5–9 form the target · 10–12 teach the critics · 13–15 run on every second update",
+    "1–3 once · 4 sample · 5–9 compute the target · 10–12 train the critics · 13–15 in every second update",
     tuple(PARTS),
     {
         **dict.fromkeys(LINKS, ""),
         **BATCH,
-        **JUDGED_NEXT,
+        **NEXT_VALUES,
         "environments → actor": "s",
         "actor → environments": "a",
         "noise → plus": "ε",

@@ -1,7 +1,7 @@
 """Films one episode in a process of its own: `python -m td3.film_worker PARENT TIED SECONDS PRIORITY`, job on stdin.
 
 A graphics driver may crash or hang, and takes this process with it and no other. It ends when its time is over or its
-parent is gone. The heavy imports come late: first of all it steps behind the training that goes on meanwhile.
+parent is gone. The heavy imports come late: first it lowers its priority below the training that goes on meanwhile.
 """
 
 import contextlib
@@ -16,19 +16,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from td3.collection import Policy
     from td3.environments import Wrappers
+    from td3.types import Policy
 
 SIZE = 240  # pixels, the longer side
 FRAMES = 200
-SECONDS = 3.0  # of drawing, at most; what was drawn until then is the film
+SECONDS = 3.0  # of rendering, at most; what was rendered until then is the film
 SLOWEST, FASTEST = 50, 20  # milliseconds from frame to frame: no jerks, and no faster than browsers play
 QUALITY, EFFORT = 60, 0  # of the compression: small enough, and quick
-NO_FILM = 3  # exit code: it could not be drawn, and nobody needs to be told
+NO_FILM = 3  # exit code: it could not be rendered, which is no error
 
 
 class Job(NamedTuple):
-    """An episode to be played once more, without noise and from the same start, and where its film goes."""
+    """An episode to be played once more, without noise and from the same seed, and where its film goes."""
 
     path: Path
     name: str
@@ -40,6 +40,7 @@ class Job(NamedTuple):
 
 
 def main(parent: int, tied: int, seconds: int, priority: int) -> None:
+    """Films the job on stdin, and ends with an exit code."""
     with contextlib.suppress(OSError):
         os.nice(priority)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
@@ -58,7 +59,7 @@ def main(parent: int, tied: int, seconds: int, priority: int) -> None:
 
 
 def filmed(job: Job, clock: Callable[[], float] = time.process_time) -> bytes:
-    """The film; the time that counts is ours alone, for we have to wait for others."""
+    """Plays the episode and returns its film; only this process's own time counts, for it has to wait for others."""
     from td3.environments import make_to_render
 
     with contextlib.closing(make_to_render(job.name, job.make, job.wrappers)) as envs:
@@ -76,7 +77,7 @@ def filmed(job: Job, clock: Callable[[], float] = time.process_time) -> bytes:
 
 
 def compressed(frames: list[Any], rate: float, length: int) -> bytes:
-    """As an animation, at the environment's own pace or, where that would crawl, faster."""
+    """Compresses frames to an animation, at the environment's own pace or, where that would crawl, faster."""
     milliseconds = round(min(max(1000 * apart(length) / rate, FASTEST), SLOWEST))
     memory = io.BytesIO()
     first, *others = frames
@@ -94,12 +95,12 @@ def compressed(frames: list[Any], rate: float, length: int) -> bytes:
 
 
 def apart(length: int) -> int:
-    """From one frame to the next, in steps: a long episode is not drawn at every one."""
+    """Returns the steps from one frame to the next: a long episode is not rendered at every step."""
     return max(1, -(-length // FRAMES))
 
 
 def picture(frame: Any) -> Any:
-    """What an environment drew, no larger than needed; the small is enlarged, each pixel to a square, to stay crisp."""
+    """Makes an image of a rendered frame, no larger than needed; a small one is enlarged, each pixel to a square."""
     import numpy as np
     from PIL import Image
 
@@ -110,6 +111,20 @@ def picture(frame: Any) -> Any:
     image.thumbnail((SIZE, SIZE))
     times = SIZE // max(image.size)
     return image if times == 1 else image.resize((times * image.width, times * image.height), Image.Resampling.NEAREST)
+
+
+def write(path: Path, data: bytes) -> None:
+    """Writes a file beside and then renames it: whoever reads it sees a whole film, this one or the one before."""
+    beside = path.with_name(f".{path.name}")
+    beside.unlink(missing_ok=True)  # of a run that was killed just here
+    file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
+    try:
+        with os.fdopen(file, "wb") as opened:
+            opened.write(data)
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Films an evaluated episode now and then, for whoever watches; whatever cannot be drawn is simply not there.
+"""Films an evaluated episode now and then, for whoever watches; where nothing can be rendered there is no film.
 
 It is played once more in a process of its own (`td3.film_worker`), while training goes on: no graphics driver can take
 the run with it, and no bit of the run depends on whether there is a film.
@@ -24,13 +24,13 @@ import cloudpickle
 import numpy as np
 import torch
 
-from td3.collection import Policy
 from td3.config import env_name
 from td3.environments import Wrappers, maker_to_render
 from td3.environments.factory import NONE
 from td3.environments.processes import environment_for_children, how_it_ended, is_tied
 from td3.film_worker import NO_FILM, SIZE, Job
 from td3.recording import Allowance, Clock
+from td3.types import Policy
 
 EXPECTED = 3.0  # seconds of a processor that a film may cost: the first waits until that is little, or for the end
 MEANWHILE = 600.0  # seconds a film may take while training goes on, for it has to wait for what training leaves
@@ -38,7 +38,7 @@ AT_THE_END = 60.0  # and when training waits for it
 LOW = 10  # priority, as `nice` counts: a tenth of what training gets, where they compete
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "LP_NUM_THREADS"), "1"
-)  # the last is of Mesa, which draws where there is no graphics card
+)  # the last is of Mesa, which renders where there is no graphics card
 
 
 class Film:
@@ -54,17 +54,17 @@ class Film:
         env_args: Mapping[str, Any] = NONE,
         at_the_end: float = AT_THE_END,
     ) -> None:
-        """`eval_envs` are the environments that evaluate; they tell whether such a one can draw itself."""
+        """`eval_envs` are the environments that evaluate; their metadata says whether they can be rendered."""
         self._path, self._env, self._env_args, self._wrappers = path, env, env_args, wrappers or Wrappers()
         self._at_the_end = at_the_end
-        self._possible = any("rgb_array" in render_modes(one) for one in eval_envs)
+        self._possible = any("rgb_array" in render_modes(env) for env in eval_envs)
         self._child: subprocess.Popen[bytes] | None = None
         self._until = 0.0  # when it has to be done, as `time.monotonic` counts
         self.allowance = Allowance(clock, EXPECTED)
         self.problem: str | None = None  # a sentence for the user, once
 
     def offer(self, policy: Callable[[], Policy], seed: int, length: int, last: bool) -> None:
-        """An episode that was evaluated just now, and how long it was; filmed if it is time, and always at the end."""
+        """Films an episode of `length` steps that was evaluated just now, if it is time for it; the last one always."""
         if last:
             self.close()  # of an older film: this one is wanted
         self._look()
@@ -88,7 +88,7 @@ class Film:
             self._look()
 
     def _look(self) -> None:
-        """Whether the film is ready, or will never be."""
+        """Looks whether the film is ready, or will never be."""
         if self._child is None:
             return
         before = seconds_of_children()
@@ -114,14 +114,14 @@ class Film:
 
 
 def started(job: Job, seconds: float, priority: int) -> "subprocess.Popen[bytes]":
-    """The child that films it. The job goes through a file: a pipe would make us wait until it is read."""
-    words = (os.getpid(), int(is_tied()), math.ceil(seconds) + 5, priority)  # we are the first to notice
+    """Starts the child that films it. The job goes through a file: a pipe would make us wait until it is read."""
+    arguments = (os.getpid(), int(is_tied()), math.ceil(seconds) + 5, priority)  # we are the first to notice
     with tempfile.TemporaryFile() as file:
         pickle.dump(sys.path, file)
         cloudpickle.dump(job, file)
         file.seek(0)
         return subprocess.Popen(
-            [sys.executable, "-m", "td3.film_worker", *map(str, words)],
+            [sys.executable, "-m", "td3.film_worker", *map(str, arguments)],
             stdin=file,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -132,19 +132,20 @@ def started(job: Job, seconds: float, priority: int) -> "subprocess.Popen[bytes]
 
 
 def seconds_of_children() -> float:
-    """Processor time of all children that have ended."""
+    """Returns the processor time of all children that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def render_modes(env: Any) -> Any:
+    """Returns the render modes in an environment's metadata."""
     metadata = getattr(env, "metadata", None)
     return (metadata.get("render_modes") if isinstance(metadata, dict) else None) or ()
 
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """When there is a film depends on the clock, so nothing of it may be left: no warning, no number drawn."""
+    """Restores all global random states, and hides warnings: when there is a film depends on the clock."""
     streams = random.getstate(), np.random.get_state(), torch.get_rng_state()
     try:
         with warnings.catch_warnings():

@@ -17,18 +17,18 @@ def brief(value: Any, write: Callable[[Any], str] = repr) -> str:
     """Quotes a value on one line, and cuts it where it is long."""
     try:
         text = " ".join(write(value).split())
-    except Exception:  # more digits than Python writes, or somebody's broken __repr__
+    except Exception:  # more digits than Python writes, or a broken __repr__
         return f"a value of type {type(value).__name__} that cannot be shown"
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 30]} … {text[-20:]}"
 
 
 def letters(name: str) -> str:
-    """What is left of a name without its spelling: `--Batch-Size`, `batch_size` and `batchSize` are one."""
+    """Returns a name without its spelling: `--Batch-Size`, `batch_size` and `batchSize` are the same."""
     return name.replace("-", "").replace("_", "").casefold()
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Returns ' Did you mean …?' for a slip of the finger, else ''."""
+    """Returns ' Did you mean …?' for a typing mistake, else ''."""
     by_letters = {letters(name): name for name in known}
     near = difflib.get_close_matches(letters(word), by_letters, n=1, cutoff=0.75)  # lower ones mislead: lr → run
     return f" Did you mean {by_letters[near[0]]}?" if near else ""

@@ -106,12 +106,14 @@ def test_evaluate_answers_in_words_and_in_json(run, capfd):
     assert answer["mean"] == pytest.approx(sum(answer["returns"]) / 3)
     assert f"{answer['mean']:.1f}" in err
     assert cli.main(["evaluate", str(folder), "--checkpoint", "7"]) == 2
-    assert "checkpoint must be last, best or one of the steps" in capfd.readouterr().err
+    refusal = capfd.readouterr().err
+    assert refusal.startswith("td3: checkpoint ") and all(word in refusal for word in ("last", "best", "7"))
 
 
 def test_a_folder_with_a_run_in_it_is_not_trained_into(run, capsys):
     assert cli.main(["train", *QUICK.split(), "--run", str(run[0])]) == 2
-    assert "run must be a new or empty folder" in capsys.readouterr().err
+    refusal = capsys.readouterr().err
+    assert refusal.startswith("td3: run ") and repr(str(run[0])) in refusal
 
 
 def test_train_json_is_one_document(tmp_path, monkeypatch, capfd):
@@ -157,11 +159,12 @@ def test_an_environment_in_a_module_beside_the_user_is_found(tmp_path, monkeypat
 
     train = ["train", "my_robot:Robot-v0", *QUICK.split(), "--run", "r", "--num-envs", "2", "--workers", "2"]
     assert "TD3 can train on it" in text("check", "my_robot:Robot-v0")
-    assert text("check", "my_robot:broken", code=2) == (
-        "td3: env 'my_robot:broken' cannot be made: OSError: no motor (my_robot.py:4).\n"
-    )
+    refusal = text("check", "my_robot:broken", code=2)
+    assert refusal.startswith("td3: env 'my_robot:broken' ") and refusal.count("\n") == 1
+    assert "OSError: no motor (my_robot.py:4)" in refusal
     assert "The run is in r\n" in text(*train)
-    assert "lives in Python code" in text("evaluate", "r", code=2)
+    refusal = text("evaluate", "r", code=2)
+    assert "env 'my_robot:Robot-v0'" in refusal and "--trust" in refusal
     assert "without noise" in text("evaluate", "r", "--trust", "--episodes", "1")
 
 

@@ -1,19 +1,23 @@
-"""The documents are true: the fifteen numbers agree everywhere, generated pages are fresh, commands work."""
+"""The documents are true: the fifteen numbers agree everywhere, generated documents are fresh, commands work."""
 
 import importlib.util
+import json
 import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
+from bench.curves import final_scores
 from td3.config import SETTINGS
 from td3.views import cli
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-PAGE = (ROOT / "td3/learner/td3.py").read_text()
-STEPS_PAGE = (ROOT / "docs/fifteen-steps.md").read_text()
+ALGORITHM = (ROOT / "td3/learner/td3.py").read_text()
+STEPS_TEXT = (ROOT / "docs/fifteen-steps.md").read_text()
 MARKDOWN = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
 
 
@@ -30,44 +34,93 @@ def blocks(text, language):
 
 
 def test_the_fifteen_numbers_stand_in_code_tests_and_documents_in_the_same_order():
-    in_code = [int(one) for one in re.findall(r"# (\d+) · ", PAGE)]
+    in_code = [int(number) for number in re.findall(r"# (\d+) · ", ALGORITHM)]
     in_tests = [
-        int(one) for one in re.findall(r"def test_step_(\d\d)_", (ROOT / "tests/test_fifteen_steps.py").read_text())
+        int(number)
+        for number in re.findall(r"def test_step_(\d\d)_", (ROOT / "tests/test_fifteen_steps.py").read_text())
     ]
-    in_document = [int(one) for one in re.findall(r"^## (\d+) · ", STEPS_PAGE, re.MULTILINE)]
+    in_document = [int(number) for number in re.findall(r"^## (\d+) · ", STEPS_TEXT, re.MULTILINE)]
     assert in_code == in_tests == in_document == list(range(1, 16))
 
 
-def test_the_native_engine_tells_the_same_steps_in_the_same_words():
-    native = (ROOT / "td3/learner/native/source/update.inl").read_text()
+def test_the_native_engine_names_the_same_steps_in_the_same_words():
+    source, files = ROOT / "td3/learner/native/source", ("critic_pass", "actor_pass", "adam")
+    native = "".join((source / f"{name}.inl").read_text() for name in files)
     steps = re.findall(r"// (\d+) · ([^:;.\n]+)", native)
     assert [int(number) for number, _ in steps] == list(range(5, 16))
-    titles = dict(re.findall(r"# (\d+) · (?:Delayed: )?([^:;.\n]+)", PAGE))
+    titles = dict(re.findall(r"# (\d+) · (?:Delayed: )?([^:;.\n]+)", ALGORITHM))
     for number, words in steps:
         assert words.strip().lower() == titles[number].strip().lower()
 
 
 def test_the_documents_titles_are_the_pictures_titles():
     pictures = script(ROOT / "docs/pictures.py")
-    titles = re.findall(r"^## \d+ · (.+)$", STEPS_PAGE, re.MULTILINE)
+    titles = re.findall(r"^## \d+ · (.+)$", STEPS_TEXT, re.MULTILINE)
     assert titles == [step.title for step in pictures.STEPS]
 
 
 def test_the_pictures_are_what_their_script_draws(tmp_path):
     script(ROOT / "docs/pictures.py").draw_all(tmp_path)
-    drawn = {one.name: one.read_bytes() for one in tmp_path.iterdir()}
-    assert len(drawn) == 17
-    for name, data in drawn.items():
+    pictures = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert len(pictures) == 17
+    for name, data in pictures.items():
         assert (ROOT / "docs/pictures" / name).read_bytes() == data, f"{name}: run python docs/pictures.py"
 
 
-def test_the_page_of_settings_is_what_the_config_says():
+def test_the_document_of_settings_is_what_the_config_says():
     assert (ROOT / "docs/settings.md").read_text() == script(ROOT / "docs/settings.py").page()
 
 
-def test_the_lines_of_code_in_the_fifteen_steps_are_lines_of_the_page():
-    known = {" ".join(line.split("#")[0].split()) for line in PAGE.splitlines()}
-    for block in blocks(STEPS_PAGE, "python"):
+def test_the_document_of_metrics_is_what_their_module_says():
+    assert (ROOT / "docs/metrics.md").read_text() == script(ROOT / "docs/metrics.py").page()
+
+
+def readme_rows(*starts):
+    """The cells of the README's table rows that begin with these cells."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in README.splitlines() if line[:1] == "|"]
+    return [row for row in rows if row[: len(starts)] == list(starts)]
+
+
+@pytest.mark.parametrize("preset", ["paper", "author"])
+def test_the_readmes_returns_are_those_of_the_results_that_the_curves_show(preset):
+    results = json.loads((ROOT / "docs/results/halfcheetah.json").read_text())
+    scores = final_scores(results, preset)
+    (row,) = readme_rows(results["env"], f"{results['steps'][-1]:,}", f"`{preset}`, {results['engine']}")
+    assert row[3:5] == [f"0–{len(scores) - 1}", f"{np.mean(scores):.0f} ± {np.std(scores):.0f}"]
+
+
+def test_the_readmes_speed_is_that_of_the_tables_of_speed():
+    (run,) = script(ROOT / "docs/speed.py").measured((ROOT / "docs/speed.md").read_text())["runs"]
+    speed = {name: found["best"] for name, found in run["updates"]["author"]["speeds"].items()}
+    ours, theirs, jax = (speed[name] for name in ("td3 native", "Stable-Baselines3", "SBX (JAX)"))
+    assert f"**{ours / theirs:.1f} × faster** than Stable-Baselines3 on two CPU cores" in README and run["threads"] == 2
+    assert f"{ours / jax:.1f} × faster than its JAX version" in README
+    ((_, *cells),) = readme_rows("updates per second (as above)")
+    assert cells == [f"{ours:.0f}", f"{theirs:.0f}", "not measured"]
+
+
+def test_the_readme_begins_with_an_animation_that_is_small_and_does_not_flicker():
+    first = re.findall(r"!\[[^]]*\]\(([^)]+)\)", README)[0]
+    assert (ROOT / first).stat().st_size < 1_500_000
+    with Image.open(ROOT / first) as animation:
+        assert animation.n_frames > 60 and animation.info["loop"] == 0
+        durations = []
+        for frame in range(animation.n_frames):
+            animation.seek(frame)
+            animation.load()
+            durations.append(animation.info["duration"])
+    assert min(durations) >= 40 and 8_000 < sum(durations) < 20_000  # milliseconds
+
+
+def test_a_search_finds_the_readme():
+    first_screen = README[: README.index("## Train")]
+    for words in ("TD3", "Twin Delayed DDPG", "T3D", "arxiv.org/abs/1802.09477", "continuous control", "Gymnasium"):
+        assert words in first_screen
+
+
+def test_the_lines_of_code_in_the_fifteen_steps_are_lines_of_the_algorithm():
+    known = {" ".join(line.split("#")[0].split()) for line in ALGORITHM.splitlines()}
+    for block in blocks(STEPS_TEXT, "python"):
         for line in filter(None, (" ".join(line.split("#")[0].split()) for line in block.splitlines())):
             assert line in known, line
 
@@ -135,13 +188,14 @@ def test_the_readmes_python_runs(tmp_path, monkeypatch):
     names = {}
     exec(small, names)
     assert names["action"].shape == (6,)
-    assert {one.name for one in tmp_path.iterdir()} == {"runs", "pendulum"}
+    assert {path.name for path in tmp_path.iterdir()} == {"runs", "pendulum"}
 
 
 def test_ci_calls_the_readmes_test_command_and_the_readme_is_short():
     command = "pip install -e '.[test]' && pytest"
     assert f"$ {command}\n" in README and f"\n{command} || exit 1\n" in (ROOT / ".ci/run").read_text()
     assert "$ pip install -e . && td3 train\n" in README
+    assert README.index("## In Python") < README.index("## Test")
     assert len(README.splitlines()) <= 120
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.numpy import load_file
+from runs import contents
 from tiny import batch, no_noise, numbers, put_actor, put_critics
 
 import td3
@@ -47,25 +47,6 @@ SETTINGS = {"dataset": {"warmup_steps": 0, "update_after": 0}, "noise": {"num_en
 
 def config(name, **settings):
     return Config(**{**SMALL, **SETTINGS.get(name, {}), **settings})
-
-
-def newest(run):
-    return max((run / "checkpoints").iterdir())
-
-
-def contents(run):
-    """All arrays of the newest checkpoint and of the memory, and the metrics but for the speeds."""
-    folder = newest(run)
-    arrays = {path.stem: load_file(path) for path in folder.glob("*.safetensors")}
-    segments = [load_file(path) for path in sorted((run / "memory").iterdir())]
-    rows = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
-    metrics = [{name: value for name, value in row.items() if not name.startswith("time/")} for row in rows]
-    memory = {name: np.concatenate([segment[name] for segment in segments]).tobytes() for name in segments[0]}
-    return (
-        {f"{group}.{name}": a.tobytes() for group, named in arrays.items() for name, a in named.items()},
-        memory,
-        metrics,
-    )
 
 
 @pytest.mark.parametrize("name", PARTS)

@@ -18,15 +18,15 @@ from painted import Painted
 from sessions import Clock, alive, bytes_of, played
 
 import td3
-from td3 import filming, training
+from td3 import filming, progress, run_output
 from td3.config import Config
 from td3.environments import Wrappers, maker_to_render
 from td3.film_worker import NO_FILM, Job, apart, filmed, picture
 from td3.filming import Film
+from td3.loop import advance
 from td3.session import Session
 from td3.storage import verify
 from td3.storage.disk import replace_whole
-from td3.training import advance
 
 Image = pytest.importorskip("PIL.Image")
 SMALL = {"hidden": (8,), "batch_size": 8, "warmup_steps": 20, "threads": 1, "eval_episodes": 2, "log_every": 50}
@@ -181,7 +181,7 @@ def test_an_environment_that_fails_to_draw_fails_nothing_else_and_is_asked_once(
         return FAILURES[failure](self)
 
     monkeypatch.setattr(Painted, "render", render)
-    monkeypatch.setattr(training, "Film", partial(Film, clock=lambda: 0.0))
+    monkeypatch.setattr(run_output, "Film", partial(Film, clock=lambda: 0.0))
     monkeypatch.setattr(filming, "EXPECTED", 0.0)
     events = list(td3.train(config(eval_every=25, checkpoint_every=25), tmp_path / "run"))
     assert events[-1].step == 100 and not any(isinstance(event, td3.SaveFailed | td3.Noted) for event in events)
@@ -260,7 +260,7 @@ def test_filming_changes_no_bit_of_a_run_not_even_of_a_stream_that_all_share(tmp
         return send(self)
 
     monkeypatch.setattr(Job, "__reduce__", careless)
-    monkeypatch.setattr(training, "Film", partial(Film, clock=lambda: 0.0))
+    monkeypatch.setattr(run_output, "Film", partial(Film, clock=lambda: 0.0))
     monkeypatch.setattr(filming, "EXPECTED", 0.0)
     found = []
     for film in (True, False):
@@ -297,7 +297,7 @@ def test_a_resumed_run_ends_with_the_same_bytes_films_or_not(tmp_path):
 
 def test_time_spent_filming_is_not_slowness(tmp_path, monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(training.time, "perf_counter", clock)
+    monkeypatch.setattr(progress.time, "perf_counter", clock)
 
     def slow(self, *_):
         clock.now += 1_000.0
@@ -370,7 +370,7 @@ def children(monkeypatch):
 def test_a_film_that_takes_its_process_with_it_costs_the_run_nothing_and_is_told_once(
     trouble, what, tmp_path, monkeypatch, children
 ):
-    monkeypatch.setattr(training, "Film", partial(Film, clock=lambda: 0.0))
+    monkeypatch.setattr(run_output, "Film", partial(Film, clock=lambda: 0.0))
     monkeypatch.setattr(filming, "EXPECTED", 0.0)
     events = []
     for event in td3.train(config(env_args={"trouble": trouble}, eval_every=25, checkpoint_every=25), tmp_path / "run"):
@@ -388,7 +388,7 @@ def test_a_film_that_takes_its_process_with_it_costs_the_run_nothing_and_is_told
 
 
 def test_a_film_that_hangs_is_given_up_and_its_process_ends(tmp_path, monkeypatch, children):
-    monkeypatch.setattr(training, "Film", partial(Film, at_the_end=1.0))
+    monkeypatch.setattr(run_output, "Film", partial(Film, at_the_end=1.0))
     events = list(td3.train(config(env_args={"trouble": "hang"}), tmp_path / "run"))
     assert isinstance(events[-1], td3.Finished) and events[-1].step == 100
     (note,) = [event for event in events if isinstance(event, td3.Noted)]
@@ -407,7 +407,7 @@ def test_the_command_ends_well_when_a_film_crashes(tmp_path, capsys):
 
 
 def test_a_run_that_is_left_early_takes_its_film_along(tmp_path, monkeypatch, children):
-    monkeypatch.setattr(training, "Film", partial(Film, clock=lambda: 0.0))
+    monkeypatch.setattr(run_output, "Film", partial(Film, clock=lambda: 0.0))
     monkeypatch.setattr(filming, "EXPECTED", 0.0)
     for event in td3.train(config(env_args={"trouble": "hang"}, eval_every=25, checkpoint_every=25), tmp_path / "run"):
         if event.step == 40:

@@ -2,7 +2,9 @@
 
 import copy
 import pickle
+import shutil
 from functools import partial
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -12,6 +14,7 @@ from dots import SMALL, Box, Dot, images, session_of, some
 from example_envs import Spaces
 from gymnasium import spaces
 from layouts import image_part, layout_of
+from safetensors.torch import load_file
 from tiny import numbers, same
 from torch.nn.functional import conv2d, layer_norm, linear, mse_loss
 
@@ -21,7 +24,9 @@ from td3.environments import Wrappers, make_envs
 from td3.errors import ConfigError
 from td3.learner import Learner
 from td3.learner.preprocessing import Normalizer, preprocess, shifted
-from td3.training import advance, evaluate
+from td3.loop import advance, evaluate
+from td3.session import Session
+from td3.storage import verify
 from td3.types import Batch, Layout, Transitions
 
 # ---- the encoder ----
@@ -468,3 +473,30 @@ def test_check_and_train_refuse_the_same(settings, refusal):
         with pytest.raises(ConfigError) as caught:
             attempt()
         assert str(caught.value).startswith(refusal)
+
+
+# ---- runs from before the parts of an encoder had their names ----
+
+FORMER = Path(__file__).parent / "data" / "encoder_eyes"  # Pendulum from 8×8 pixels, 12 steps; its parts are "eyes"
+
+
+def test_a_run_from_before_is_loaded_and_goes_on_with_every_tensor_in_its_place(tmp_path):
+    (checkpoint,) = (FORMER / "checkpoints").iterdir()
+    tensors = load_file(checkpoint / "networks.safetensors")
+    assert sum("encoder.eyes.0." in name for name in tensors) == 12
+    agent = td3.load(FORMER)
+    assert agent.step == 12 and agent.act(np.zeros((2, 8, 8, 1), np.uint8)).shape == (1,)
+    run = tmp_path / "run"
+    shutil.copytree(FORMER, run)
+    session = Session.resumed(run, {"steps": 20}, None, False)
+    for name, network in session.learner.networks().items():
+        for key, tensor in network.state_dict().items():
+            assert torch.equal(tensor, tensors[f"{name}.{key}".replace("encoder.parts.", "encoder.eyes.")])
+    moments = load_file(checkpoint / "optimizers.safetensors")
+    for place, parameter in enumerate(session.learner.critics.parameters()):
+        state = session.learner.critics_optimizer.state[parameter]
+        assert torch.equal(state["exp_avg"], moments[f"critics_optimizer.{place}.exp_avg"])
+    events = list(advance(session, 20))
+    session.close()
+    assert session.step == 20 and not any(isinstance(event, td3.SaveFailed) for event in events)
+    assert not list(verify(run).values())[-1]

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import sys
 
 import pytest
 
@@ -147,6 +148,22 @@ MISTAKES = [  # the words after td3, and what the answer must name
     ("train no_such_module:Env-v0", "'no_such_module:Env-v0' | 'no_such_module'"),
     ("train os:getcwd", "'os:getcwd'"),
     ("train no_such_file.py", "'no_such_file.py'"),
+    # parts of the user's own
+    ("train --learner", "--learner"),
+    ("train --learner ''", "learner | ''"),
+    ("train --learner Mine", "learner | 'Mine' | MODULE:NAME"),
+    ("train --learner my_parts:", "learner | 'my_parts:' | MODULE:NAME"),
+    ("train --learner my_prats:Mine", "learner | 'my_prats:Mine' | my_parts?"),
+    ("train --learner my_parts.py:Mine", "learner | 'my_parts.py:Mine' | my_parts?"),
+    ("train --learner my_parts:Mien", "learner | 'my_parts:Mien' | Mine?"),
+    ("train --learner my_parts:Mine", "learner | td3.Learner | Mine"),
+    ("train --noise 0.2", "noise | '0.2' | --exploration-noise"),
+    ("train --noise my_parts:SIZE", "noise | 'my_parts:SIZE' | 3"),
+    ("train --sampler my_parts:Mine.make", "sampler | 'my_parts:Mine.make'"),
+    ("train --sampler broken_parts:Mine", "sampler | 'broken_parts:Mine' | OSError | broken_parts.py:1"),
+    ("resume empty --noise no_such:Noise", "noise | 'no_such:Noise'"),
+    ("evaluate empty --learner no_such:Mine", "learner | 'no_such:Mine'"),
+    ("evaluate empty --sampler my_parts:Mine", "--sampler | td3 train | td3 resume"),
     # run folders
     ("evaluate nowhere", "'nowhere'"),
     ("evaluate file.txt", "'file.txt'"),
@@ -170,7 +187,12 @@ def place(tmp_path, monkeypatch):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("mine")
     (tmp_path / "file.txt").write_text("mine")
-    return tmp_path
+    (tmp_path / "my_parts.py").write_text("SIZE = 3\nclass Mine: pass\n")
+    (tmp_path / "broken_parts.py").write_text("raise OSError('no motor')\n")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    yield tmp_path
+    sys.modules.pop("my_parts", None)
 
 
 @pytest.mark.parametrize(("line", "names"), MISTAKES, ids=[line[:60] for line, _ in MISTAKES])

@@ -1,48 +1,33 @@
-"""The native library by itself: its own checks in C++, as they are, under sanitizers and under valgrind."""
+"""The native library's own checks in C++: as installed, under sanitizers and under valgrind."""
 
-import ast
 import hashlib
-import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from native_build import CHECKS, COMPILER, LIBRARY, flags_of_setup, needs_compiler, run
 
-ROOT = Path(__file__).parents[1]
-LIBRARY, CHECKS = ROOT / "td3/learner/native/source", ROOT / "tests/native"
-COMPILER = next(filter(None, map(shutil.which, ("c++", "g++", "clang++"))), None)
-QUICKLY = ["-O1", "-g1"]  # g1: files and lines, which is what a report tells
+QUICKLY = ["-O1", "-g1"]  # g1: files and lines for the reports
 
-# Tiles of 12 rows need 32 registers; where there are 16, -O3 thinks about them for minutes.
+# Tiles of 12 rows need 32 registers; where there are 16, -O3 takes minutes over them.
 OWN_FLAGS = {"wide": ["-O1"]}
 if sys.platform == "linux" and "avx512f" not in Path("/proc/cpuinfo").read_text():
-    OWN_FLAGS["avx512"] = ["-O0", "-fno-sanitize=all"]  # only linked: it will not run
+    OWN_FLAGS["avx512"] = ["-O0", "-fno-sanitize=all"]  # only linked, never run
 
 pytestmark = [
-    pytest.mark.skipif(COMPILER is None, reason="there is no C++ compiler here"),
+    needs_compiler,
     pytest.mark.timeout(1_800),  # compilers are slow where cores are few and busy
 ]
 
 
-def flags_of_setup():
-    """What setup.py compiles with."""
-    (flags,) = (
-        ast.literal_eval(node.value)
-        for node in ast.walk(ast.parse((ROOT / "setup.py").read_text()))
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FLAGS"
-    )
-    return flags
-
-
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory, pytestconfig):
-    """Makes the check program with the library as setup.py does but for some flags: once, until a source changes."""
-    cache = getattr(pytestconfig, "cache", None)  # pytest may have been asked to keep none
+    """Compiles the check program with setup.py's flags and some more, once until a source changes."""
+    cache = getattr(pytestconfig, "cache", None)  # None with -p no:cacheprovider
     folder = cache.mkdir("native-checks") if cache else tmp_path_factory.mktemp("native-checks")
 
     def program(name, *flags):
@@ -58,7 +43,7 @@ def compiled(tmp_path_factory, pytestconfig):
 
 
 def fingerprint(flags):
-    """Of all that a compiled program depends on."""
+    """Hashes everything that a compiled program depends on."""
     compiler = subprocess.run([COMPILER, "--version"], capture_output=True, check=True).stdout
     files = [path.read_bytes() for path in sorted([*LIBRARY.iterdir(), *CHECKS.iterdir()])]
     return hashlib.sha256(repr((compiler, flags, OWN_FLAGS, files)).encode()).hexdigest()
@@ -81,22 +66,9 @@ def compile_all(folder, flags):
     return folder / "check"
 
 
-def run(words):
-    """Runs it to a good end; returns what it said. Whatever stops the wait ends all that it started, too."""
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    try:
-        out, err = process.communicate()
-    except BaseException:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        raise
-    assert process.returncode == 0, f"{Path(words[0]).name} ended with {process.returncode}:\n{out}{err}"
-    return out, err
-
-
 def assert_all_checks_pass(words):
     out, err = run(words)
-    assert err == ""  # nothing but the program itself had anything to say
+    assert err == ""  # no sanitizer or valgrind reported anything
     assert int(re.fullmatch(r"(\d+) checks passed\n", out)[1]) > 10_000
 
 
@@ -111,7 +83,7 @@ def test_no_address_is_wrong_and_nothing_undefined_while_the_checks_run(compiled
 
 @pytest.mark.campaign
 def test_no_two_threads_touch_the_same_number_at_once(compiled, monkeypatch):
-    monkeypatch.setenv("TSAN_OPTIONS", "halt_on_error=1")  # the first race tells enough
+    monkeypatch.setenv("TSAN_OPTIONS", "halt_on_error=1")  # the first race is enough
     assert_all_checks_pass([compiled("threads", *QUICKLY, "-fsanitize=thread")])
 
 

@@ -2,8 +2,10 @@
 
 import base64
 import json
+import os
 import shutil
 import zlib
+from pathlib import Path
 from urllib.parse import quote
 
 import browser
@@ -186,6 +188,33 @@ def test_the_fifteen_steps_are_walked_by_keyboard_with_the_recorded_numbers(page
     assert seen[7]["next_q1"] and seen[7]["next_q2"]
 
 
+@pytest.mark.parametrize("step", [1, 9, 15])
+def test_a_steps_link_leads_to_its_line_of_the_algorithm_and_shows_no_number_that_moves(page, trained, step):
+    with visiting(page, trained) as address:
+        id = json.loads(page.request.get(f"{address}api/runs").text())["runs"][0]["id"]
+        opened(page, f"{address}steps?id={id}&step={step}")
+        link = page.locator("#code-place")
+        assert link.inner_text() == f"td3/learner/td3.py, step {step}"
+        path, line = link.get_attribute("title").rsplit(":", 1)
+        link.click()
+        page.wait_for_selector("#lines .wanted")
+        wanted = page.locator("#lines .wanted").inner_text()
+        assert wanted.strip().startswith(f"# {step} · ")
+        assert (Path(__file__).parents[1] / path).read_text().splitlines()[int(line) - 1] == wanted
+
+
+def test_runs_of_one_environment_are_picked_for_a_start(page, tmp_path):
+    for number, (name, env) in enumerate([("old", "A-v0"), ("first", "B-v0"), ("second", "B-v0")]):
+        run = make_run(tmp_path / name, curve(0, 3), config={**Config(steps=1_000).to_data(), "env": env})
+        os.utime(run / "metrics.jsonl", (1_000_000 + number, 1_000_000 + number))
+        os.utime(run / "config.json", (1_000_000, 1_000_000))
+        os.utime(run / "checkpoints", (1_000_000, 1_000_000))
+    with visiting(page, tmp_path) as address:
+        opened(page, address)
+        picked = page.locator("tr[data-picked=true] [data-cell=name] a").all_inner_texts()
+        assert sorted(picked) == ["first", "second"]
+
+
 def test_the_steps_play_pause_and_go_back(page, trained):
     with visiting(page, trained) as address:
         id = json.loads(page.request.get(f"{address}api/runs").text())["runs"][0]["id"]
@@ -287,7 +316,7 @@ def test_the_steps_opened_before_their_run_begin_with_its_first_update(page, tra
         assert page.locator("#update-words").inner_text().startswith(f"Update {newest['update']:,} at step")
 
 
-def test_an_actor_that_waits_for_every_third_update_is_told_so(page, trained, tmp_path):
+def test_an_actor_that_waits_for_every_third_update_is_described_so(page, trained, tmp_path):
     shutil.copytree(trained / "pendulum", tmp_path / "run")
     record = msgspec.json.decode((tmp_path / "run/updates.jsonl").read_bytes().splitlines()[-1])
     record["settings"]["policy_delay"] = 3
@@ -439,8 +468,8 @@ def walked(page, address):
 
 FRAMES = {  # by step: which moments are shown, and how they are called
     4: {"observation": "state s", "next_observation": "next state s′"},
-    5: {"next_observation": "what it saw: s′"},
-    7: {"next_observation": "what they saw: s′"},
+    5: {"next_observation": "next state s′"},
+    7: {"next_observation": "next state s′"},
     10: {"observation": "state s"},
     13: {"observation": "state s"},
 }
@@ -556,7 +585,7 @@ def test_hostile_images_are_not_drawn_and_hurt_nothing_else(page, seeing, tmp_pa
         assert page.locator("main img").count() == 0
 
 
-def test_two_images_with_channels_of_their_own_are_told_apart(page, seeing, tmp_path):
+def test_two_images_with_channels_of_their_own_have_names_of_their_own(page, seeing, tmp_path):
     record = next(one for one in records_of(seeing / "seeing") if one["delayed"])
     pictures = [
         {"name": "eye['left']", "channels": 3, "height": 100, "width": 60, "shown": [4, 25, 15, 3]},
@@ -601,13 +630,13 @@ def test_two_images_with_channels_of_their_own_are_told_apart(page, seeing, tmp_
         )
 
 
-def target_text(page):
+def target_shown(page):
     """What step 9 says of the chosen row: its sum, and what is on the way from `min` to `y`."""
     words = page.locator(".arithmetic .term").evaluate_all("(all) => all.map((one) => one.innerText.split('\\n'))")
     return words[:2], page.locator("#diagram .labels").text_content(), page.locator("#step-formula").inner_text()
 
 
-def test_a_target_uses_its_rows_own_discount_and_tells_how_far_it_looks_ahead(page, seeing, tmp_path):
+def test_a_target_uses_its_rows_own_discount_and_shows_how_many_steps_it_sums(page, seeing, tmp_path):
     record = next(one for one in records_of(seeing / "seeing") if one["delayed"])
     record["rows"] |= {
         "discount": [0.970299, 0.9801, 0.99, 0.5, 0.8687458, 0.970299],
@@ -635,14 +664,14 @@ def test_a_target_uses_its_rows_own_discount_and_tells_how_far_it_looks_ahead(pa
         for row, (earned, discount, power, arrives) in expected.items():
             if row > 1:
                 page.keyboard.press("r")
-            terms, labels, formula = target_text(page)
+            terms, labels, formula = target_shown(page)
             assert terms == [["1.5000", earned], [discount, power]]
             assert labels == f"r, d× {arrives}"
             assert formula == "y = r + γᵏ · (1 − d) · min(Q₁′, Q₂′)"
-        assert "what k steps earned" in page.locator("#step-sentence").inner_text()
+        assert "the discounted sum of k rewards" in page.locator("#step-sentence").inner_text()
         for update, gamma in ((1000, "0.99"), (1002, "1")):
             opened(page, f"{place}&update={update}&row=1")
-            terms, labels, formula = target_text(page)
+            terms, labels, formula = target_shown(page)
             assert terms == [["1.5000", "r"], [gamma, "γ"]]
             assert labels == "r, d× γ"
             assert formula == "y = r + γ · (1 − d) · min(Q₁′, Q₂′)"

@@ -37,6 +37,15 @@ class Env(PendulumEnv):
 
 gymnasium.register("NAME-v0", Env)
 """
+PARTS = """
+import td3
+from td3.exploration import GaussianNoise
+from td3.replay import UniformSampler
+
+class Learner(td3.Learner): pass
+class Sampler(UniformSampler): pass
+class Noise(GaussianNoise): pass
+"""
 
 
 @pytest.fixture
@@ -103,6 +112,23 @@ def test_a_finished_run_and_one_with_another_environment(own, capsys):
     paste(capsys, said(capsys, ["resume", "r", "--trust"]), ["resume"])
 
 
+def test_a_run_with_parts_of_the_users_own(own, capsys, monkeypatch):
+    Path(f"{own}_parts.py").write_text(PARTS)
+    words = [f"--{name.lower()}={own}_parts:{name}" for name in ("Learner", "Sampler", "Noise")]
+    text = said(capsys, ["train", *QUICK.split(), "--run", "r", *words])
+    evaluate, resume, _ = printed(text)
+    assert [word for word in evaluate if word.startswith("--")] == ["--learner", "--checkpoint", "--episodes"]
+    assert [word for word in resume if word.startswith("--")] == ["--learner", "--sampler", "--noise", "--steps"]
+    paste(capsys, text, ["evaluate", "resume", "check"])
+    monkeypatch.setenv("STOP_AT", "25")
+    text = said(capsys, ["train", f"{own}:Env", *QUICK.split(), "--run", "stopped", *words], code=130)
+    paste(capsys, text, ["resume"])
+    for missing in ("learner", "sampler", "noise"):
+        refused = said(capsys, ["resume", "r", *(word for word in words if missing not in word)], code=2)
+        assert f"--{missing}" in refused and f"{own}_parts:{missing.title()}" in refused
+    assert "--learner" in said(capsys, ["evaluate", "r"], code=2)
+
+
 def test_a_run_that_was_stopped(own, capsys, monkeypatch):
     monkeypatch.setenv("STOP_AT", "25")
     text = said(capsys, ["train", f"{own}:Env", *QUICK.split(), "--run", "r"], code=130)
@@ -110,7 +136,7 @@ def test_a_run_that_was_stopped(own, capsys, monkeypatch):
     paste(capsys, text, ["resume"])
 
 
-def test_a_run_whose_environment_broke(own, capsys, monkeypatch):
+def test_a_run_with_an_environment_that_broke(own, capsys, monkeypatch):
     monkeypatch.setenv("BREAK_AT", "25")
     text = said(capsys, ["train", f"{own}:Env", *QUICK.split(), "--run", "r"], code=1)
     assert "no motor" in text

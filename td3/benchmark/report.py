@@ -139,40 +139,56 @@ def row(words: list[str]) -> str:
     return "| " + " | ".join(words) + " |"
 
 
+COLOURS = ("#1d4ed8", "#c2410c", "#15803d", "#7e22ce")
+
+
 def draw(result: dict[str, Any], path: Path) -> None:
-    """Bars for every kind of network, and how near the peak our engine comes as batch and width grow."""
+    """Plot the speed for every kind of network, each on its own axis from zero, and the share of the peak."""
     import matplotlib
 
     matplotlib.use("Agg")
-    from matplotlib import pyplot
+    from matplotlib import patches, pyplot
 
     run = max(result["runs"], key=lambda one: one["threads"])
-    names = list(run["libraries"])
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(12, 4.2), width_ratios=(3, 2))
-    cases = run.get("updates", {})
-    for place, name in enumerate(names):
-        heights = [one["speeds"][name]["best"] for one in cases.values()]
-        where = [x + 0.8 * (place + 0.5) / len(names) - 0.4 for x in range(len(cases))]
-        bars = left.bar(where, heights, 0.8 / len(names), label=name)
-        left.bar_label(bars, [f"{height:,.0f}" for height in heights], fontsize=7, padding=1)
-    left.set_xticks(range(len(cases)), [Case(**one["case"]).lines for one in cases.values()])
-    left.tick_params(axis="x", labelsize=7)
-    left.set_yscale("log")
-    left.set_ylabel("updates per second")
-    left.set_title(f"{counted(run['threads'], 'thread')}, best of {run['rounds']} interleaved rounds", fontsize=10)
-    left.legend(fontsize=8, frameon=False)
-    for name in ("batch", "width"):
-        points = run.get("growth", {}).get(name, {})
-        shares = [point["gflops"] / run["peak_gflops"] for point in points.values()]
-        right.plot([int(one) for one in points], shares, marker="o", label=name)
-    right.set_xscale("log", base=2)
-    right.set_ylim(0, 1)
-    right.set_xlabel("batch size (256-256), or width of both layers (batch 256)")
-    right.set_ylabel("part of the multiply-add peak")
-    right.set_title("growth", fontsize=10)
-    right.legend(fontsize=8, frameon=False)
-    for axes in (left, right):
-        axes.spines[["top", "right"]].set_visible(False)
-    figure.tight_layout()
-    figure.savefig(path, dpi=130)
+    cases = list(run.get("updates", {}).values())
+    growth = {name: run["growth"][name] for name in ("batch", "width") if name in run.get("growth", {})}
+    figure = pyplot.figure(figsize=(11, 4 + 3 * bool(growth)), dpi=150, layout="constrained")
+    subfigures: Any = figure.subfigures(2, 1, height_ratios=(4, 3)) if growth else [figure]
+    above, *below = subfigures
+    for one, axes in zip(cases, above.subplots(1, max(1, len(cases)), squeeze=False)[0], strict=False):
+        plot_case(axes, one["speeds"], Case(**one["case"]).lines)
+    above.suptitle(
+        f"updates per second, {counted(run['threads'], 'thread')}, best of {run['rounds']} interleaved rounds"
+    )
+    bars = [patches.Rectangle((0, 0), 1, 1, color=colour) for colour in COLOURS]
+    above.legend(bars[: len(run["libraries"])], run["libraries"], loc="outside lower center", ncols=4, frameon=False)
+    for part in below:
+        for (name, points), axes in zip(growth.items(), part.subplots(1, len(growth), squeeze=False)[0], strict=True):
+            plot_growth(axes, points, run["peak_gflops"], name)
+    figure.savefig(path)
     pyplot.close(figure)
+
+
+def plot_case(axes: Any, speeds: dict[str, Any], title: str) -> None:
+    heights = [speed["best"] for speed in speeds.values()]
+    bars = axes.bar(range(len(heights)), heights, 0.8, color=COLOURS[: len(heights)])
+    axes.bar_label(bars, [f"{height:,.0f}" for height in heights], fontsize=8, padding=1)
+    axes.set_title(title, fontsize=9)
+    axes.set_xticks([])
+    axes.set_ylim(0, 1.1 * max(heights))
+    axes.tick_params(axis="y", labelsize=8)
+    plain_frame(axes)
+
+
+def plot_growth(axes: Any, points: dict[str, Any], peak: float, name: str) -> None:
+    axes.plot(list(points), [point["gflops"] / peak for point in points.values()], marker="o", color=COLOURS[0])
+    axes.set_ylim(0, 1)
+    axes.set_xlabel("batch size, networks 256-256" if name == "batch" else "width of both layers, batch 256")
+    axes.set_ylabel("td3 native: share of the peak")
+    plain_frame(axes)
+
+
+def plain_frame(axes: Any) -> None:
+    axes.grid(axis="y", alpha=0.25)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)

@@ -96,10 +96,10 @@ def name_of(thing: Any) -> str:
         return f"{module}:<{type(inner).__qualname__} object>"
     if isinstance(thing, partial):
         return f"{module}:<partial of {name}>"
-    found: Any = sys.modules.get(module)
+    imported: Any = sys.modules.get(module)
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return f"{module}:{name}" if found == thing or "<" in name else f"{module}:<{name}>"
+        imported = getattr(imported, part, None)
+    return f"{module}:{name}" if imported == thing or "<" in name else f"{module}:<{name}>"
 
 
 def has_no_name(name: Any) -> bool:

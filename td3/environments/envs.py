@@ -1,17 +1,14 @@
-"""What a collector plays on: n environments behind one `reset` and one `step`, wherever they run."""
+"""What every kind of environments offers behind one `reset` and one `step`, and checks of what they return."""
 
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-import gymnasium
 import numpy as np
 
-from td3 import seeding
 from td3.environments.actions import ActionMap
-from td3.environments.faults import CLOSING, PASSED_ON, STOPPED, BadValue, as_array, close_quietly, failure, shown
+from td3.environments.faults import BadValue, as_array, shown
 from td3.environments.observations import ObservationMap
-from td3.errors import EnvironmentFailure
 from td3.types import Episode, Float32s, Rows, StepResult
 
 LARGEST = float(np.finfo(np.float32).max)
@@ -29,192 +26,28 @@ class Envs(Protocol):
 
     @property
     def steps(self) -> list[int]:
-        """Steps that each environment has played since the run began: a failure is told with that number."""
+        """Steps that each environment has played since the run began; failures name that number."""
 
     def reset(self, seeds: Sequence[int], steps: Sequence[int] = ()) -> Rows:
         """Begins every episode anew; steps are counted on from `steps`, or from none."""
 
-    def step(self, actions: Float32s) -> StepResult: ...
-    def capture(self) -> list[Episode]: ...
-    def restore(
-        self, episodes: Sequence[Episode], observations: Rows, seeds: Sequence[int], steps: Sequence[int]
-    ) -> tuple[Rows, list[str]]:
-        """Brings every episode back, or begins another from its seed; what is seen now, and why it failed or ''."""
-
-    def close(self) -> None: ...
-
-
-class SerialEnvs:
-    """Single environments stepped one after the other in this process; an ended one is reset at once."""
-
-    def __init__(
-        self,
-        name: str,
-        envs: Sequence[gymnasium.Env[Any, Any]],
-        first: int = 0,
-        role: str = "Environment",
-        frame_stack: int = 1,
-    ) -> None:
-        self.name, self.envs, self.role = name, envs, role
-        self.first = first  # the number of envs[0] in the whole run
-        self.num_envs = len(envs)
-        self.observation = ObservationMap(envs[0].observation_space, frame_stack)
-        self.action = ActionMap(envs[0].action_space)
-        self._shape, self._dtype = (self.num_envs, self.observation.size), self.observation.layout.dtype
-        self._renderers = [getattr(env.unwrapped, "mujoco_renderer", None) for env in envs]
-        self._steps = 0  # steps of each environment: they go side by side
-        self._starts: list[dict[str, Any] | None] = [None] * self.num_envs  # how each episode began
-        self._tapes: list[list[Float32s]] = [[] for _ in envs]  # and what was done in it since
-
-    @property
-    def steps(self) -> list[int]:
-        return [self._steps] * self.num_envs
-
-    def reset(self, seeds: Sequence[int], steps: Sequence[int] = ()) -> Rows:
-        self._steps = max(steps, default=0)
-        return np.stack([self._reset(place, seed) for place, seed in enumerate(seeds)])
-
     def step(self, actions: Float32s) -> StepResult:
-        self._steps += 1
-        try:
-            return self._step_all(actions)
-        except BaseException:
-            self._steps -= 1  # what failed half way counts for nobody
-            raise
-
-    def _step_all(self, actions: Float32s) -> StepResult:
-        n, shape, dtype = self.num_envs, self._shape, self._dtype
-        result = StepResult(
-            next_observation=np.empty(shape, dtype),
-            reward=np.empty(n, np.float32),
-            terminated=np.empty(n, np.bool_),
-            truncated=np.empty(n, np.bool_),
-            valid=np.ones(n, np.bool_),
-            observation=np.empty(shape, dtype),
-        )
-        executed = self.action.to_env(actions)
-        for place in range(n):
-            (
-                result.next_observation[place],
-                result.reward[place],
-                result.terminated[place],
-                result.truncated[place],
-            ) = self._step(place, executed[place, ...])  # `...`: an array even for shape ()
-        for place, ended in enumerate(result.terminated | result.truncated):  # only now is this step sure to count
-            self._remember(place, actions[place])
-            result.observation[place] = self._reset(place, None) if ended else result.next_observation[place]
-        return result
+        """Executes one action in each environment; one whose episode ended is reset."""
 
     def capture(self) -> list[Episode]:
-        """Each episode as the random state before its reset and the actions since."""
-        empty = np.zeros((0, self.action.size), np.float32)
-        return [
-            Episode(start, _random_state(env), np.array(tape, np.float32) if tape else empty)
-            for start, env, tape in zip(self._starts, self.envs, self._tapes, strict=True)
-        ]
+        """Returns how each episode under way began, and the actions since."""
 
     def restore(
         self, episodes: Sequence[Episode], observations: Rows, seeds: Sequence[int], steps: Sequence[int]
     ) -> tuple[Rows, list[str]]:
-        self._steps = max(steps)
-        seen, failures = observations.copy(), [""] * self.num_envs
-        for place, (episode, expected) in enumerate(zip(episodes, observations, strict=True)):
-            try:
-                self._replay(place, episode, expected)
-            except (BadValue, EnvironmentFailure) as problem:
-                failures[place] = f"Environment {self.first + place} cannot be brought back: {problem}"
-                seen[place] = self._reset(place, seeds[place])
-        return seen, failures
-
-    def _replay(self, place: int, episode: Episode, expected: Rows) -> None:
-        """The same beginning, the same actions; then what is seen must be what was seen, to the bit."""
-        env, start = self.envs[place], episode.start
-        if start is None:
-            raise BadValue("how its episode began is not known.")
-        if "seed" in start:
-            seen = self._reset(place, int(start["seed"]))
-        else:
-            self._reset(place, 0)  # some environments have no random state before their first reset
-            if start["random"] is not None:  # and some never have one
-                seeding.load_state(env.unwrapped.np_random, start["random"])
-            seen = self._reset(place, None)
-        for number, action in enumerate(episode.actions, 1):
-            self._remember(place, action)
-            seen, _, terminated, truncated = self._step(place, self.action.to_env(action[None])[0, ...])
-            if terminated or truncated:
-                raise BadValue(f"its episode ended at step {number} of {len(episode.actions)} when played again.")
-        if seen.tobytes() != expected.tobytes():
-            raise BadValue("the same actions led elsewhere when played again.")
-        if _random_state(env) != episode.random:
-            raise BadValue("its random state differs after the same actions.")
-
-    def _remember(self, place: int, action: Float32s) -> None:
-        tape = self._tapes[place]
-        if len(tape) < LONGEST_TAPE:
-            tape.append(action.copy())
-        else:  # so long an episode would take too long to play again
-            self._starts[place] = None
-            tape.clear()
-
-    def _reset(self, place: int, seed: int | None) -> Rows:
-        before = _random_state(self.envs[place])
-        self._starts[place] = {"seed": seed} if seed is not None else {"random": before}
-        self._tapes[place] = []
-        try:
-            self._use_context(place)
-            answer: Any = self.envs[place].reset(seed=seed)
-            if not isinstance(answer, tuple) or len(answer) != 2:
-                raise BadValue("reset() must return (observation, info)")
-            return self.observation.flatten_one(answer[0])
-        except PASSED_ON:
-            raise
-        except BaseException as problem:
-            raise failure(f"{self._who(place)}, reset", "reset", problem) from problem
-
-    def _step(self, place: int, action: Any) -> tuple[Rows, np.float32, bool, bool]:
-        """One step of one environment, everything it answered checked."""
-        try:
-            self._use_context(place)
-            observation, reward, terminated, truncated = unpack(self.envs[place].step(action))
-            return (
-                self.observation.flatten_one(observation),
-                check_reward(reward),
-                check_flag("terminated", terminated),
-                check_flag("truncated", truncated),
-            )
-        except PASSED_ON:
-            raise
-        except BaseException as problem:
-            raise failure(self._who(place), "step", problem) from problem
-
-    def _use_context(self, place: int) -> None:
-        """Of several that draw in one process, each would draw with the last one's context."""
-        viewer = getattr(self._renderers[place], "viewer", None)
-        if viewer is not None:
-            viewer.make_context_current()
-
-    def _who(self, place: int) -> str:
-        return f"{self.role} {self.first + place} ({self.name}), step {self._steps}"
+        """Replays every episode, or begins another from its seed; returns observations, and why each failed or ''."""
 
     def close(self) -> None:
-        left = patience(CLOSING)
-        for env in self.envs:
-            close_quietly(env.close, max(1.0, left()))
-
-
-def _random_state(env: gymnasium.Env[Any, Any]) -> dict[str, Any] | None:
-    """The environment's own stream; None where it has none, or one of another kind."""
-    try:
-        stream = getattr(env.unwrapped, "_np_random", None)
-        return seeding.state_of(stream) if isinstance(stream, np.random.Generator) else None
-    except STOPPED:
-        raise
-    except BaseException:
-        return None
+        """Closes every environment."""
 
 
 def unpack(answer: Any) -> tuple[Any, Any, Any, Any]:
-    """Returns the first four values of what `step` returned; the info is not needed."""
+    """Returns what `step` returned, without the info; refuses anything else than five values."""
     if not isinstance(answer, tuple) or len(answer) != 5:
         raise BadValue("step() must return (observation, reward, terminated, truncated, info)")
     return answer[:4]
@@ -237,7 +70,7 @@ def check_reward(reward: Any) -> np.float32:
 
 
 def check_flag(name: str, flag: Any) -> bool:
-    """Returns a flag as bool; refuses what is neither true nor false."""
+    """Returns `terminated` or `truncated` as a bool; refuses what is neither true nor false."""
     if type(flag) in BOOLS:
         return bool(flag)
     value = as_array(name, flag)
@@ -247,6 +80,6 @@ def check_flag(name: str, flag: Any) -> bool:
 
 
 def patience(seconds: float) -> Callable[[], float]:
-    """Seconds left until the deadline, never below zero."""
+    """Starts a deadline, and returns a function of the seconds left until then, never below zero."""
     deadline = time.monotonic() + seconds
     return lambda: max(0.0, deadline - time.monotonic())

@@ -1,4 +1,4 @@
-"""From a name or a callable to environments that can be played: in this process, in workers, or ready-made."""
+"""Makes environments from a name or a callable: in this process, in worker processes, or a `VectorEnv`."""
 
 import contextlib
 import inspect
@@ -13,18 +13,19 @@ import gymnasium
 from gymnasium.vector import VectorEnv
 
 from td3.config import env_name, has_no_name, nameless
-from td3.environments.envs import Envs, SerialEnvs
-from td3.environments.faults import STOPPED, close_quietly, describe, message_of, refusing, shown
+from td3.environments.envs import Envs
+from td3.environments.faults import STOPPED, close_quietly, describe_exception, message_of, refusing, shown
 from td3.environments.mujoco_warnings import handle_mujoco_warnings
 from td3.environments.observations import KINDS, Leaf, added_kinds
 from td3.environments.processes import ProcessEnvs
+from td3.environments.serial import SerialEnvs
 from td3.environments.user_code import user_module
 from td3.environments.vector import GymVectorEnvs
 from td3.environments.wrappers import Wrappers
 from td3.errors import ConfigError, SpaceError, TD3Error
 from td3.wording import did_you_mean
 
-PLAIN = Wrappers()  # as the environment shows itself
+PLAIN = Wrappers()  # none
 NONE: Mapping[str, Any] = MappingProxyType({})
 SPACES = ("observation_space", "action_space")
 OTHERS = ("unwrapped", "metadata", "render_mode")
@@ -40,11 +41,11 @@ def make_envs(
     wrappers: Wrappers = PLAIN,
     env_args: Mapping[str, Any] = NONE,
 ) -> Envs:
-    """`num_envs` environments behind one door; a callable may also make a whole `VectorEnv` at once."""
+    """Makes `num_envs` environments; a callable may also make a whole `VectorEnv` at once."""
     name = env_name(env)
     make = maker(env, env_args)
     if wrappers.pixels:
-        make = drawing(name, make, wrappers.pixels)
+        make = rendering(name, make, wrappers.pixels)
     if workers:
         return ProcessEnvs(name, knowing_kinds(make), num_envs, workers, timeout, wrappers)
     first = made(name, make)
@@ -70,26 +71,26 @@ def make_envs(
 
 
 def make_single(env: str | Callable[..., Any], wrappers: Wrappers = PLAIN, env_args: Mapping[str, Any] = NONE) -> Made:
-    """One environment as it is looked at, for whoever wants to play it without us; a vector environment as it is."""
+    """Makes one wrapped environment, to be played without td3; a vector environment is not wrapped."""
     name, make = env_name(env), maker(env, env_args)
-    one = made(name, drawing(name, make, wrappers.pixels) if wrappers.pixels else make)
-    return one if isinstance(one, VectorEnv) else wrappers.wrap(one)
+    made_env = made(name, rendering(name, make, wrappers.pixels) if wrappers.pixels else make)
+    return made_env if isinstance(made_env, VectorEnv) else wrappers.wrap(made_env)
 
 
 def maker_to_render(
     env: str | Callable[..., Any], size: int, wrappers: Wrappers = PLAIN, env_args: Mapping[str, Any] = NONE
 ) -> Callable[[], Any]:
-    """What makes an environment that draws what it shows, as arrays and if it can be told so about `size` wide."""
-    return knowing_kinds(drawing(env_name(env), maker(env, env_args), wrappers.pixels or size))
+    """Returns what makes an environment that renders arrays, about `size` wide if it takes a width."""
+    return knowing_kinds(rendering(env_name(env), maker(env, env_args), wrappers.pixels or size))
 
 
 def make_to_render(name: str, make: Callable[[], Any], wrappers: Wrappers) -> SerialEnvs:
-    """The environment of a film, as it is looked at; what cannot be asked to draw itself is a ConfigError."""
+    """Makes the environment of a film, wrapped as in training; one that cannot render is a ConfigError."""
     return serial_envs(name, [_single(name, make)], wrappers=wrappers, role="Filmed environment")
 
 
-def drawing(name: str, make: Callable[..., Any], size: int) -> Callable[[], Any]:
-    """The same callable for an environment that draws arrays, so large if it can be told so, and plainly."""
+def rendering(name: str, make: Callable[..., Any], size: int) -> Callable[[], Any]:
+    """Returns the same callable for an environment that renders arrays, of this size if it takes one, and plainly."""
     by_name = isinstance(make, partial) and make.func is gymnasium.make
     return partial(_made_to_render, name, make, size if by_name else 0)
 
@@ -98,23 +99,23 @@ def _made_to_render(name: str, make: Callable[..., Any], size: int) -> Made:
     if takes(make, "render_mode"):
         make = partial(make, render_mode="rgb_array")
     try:
-        one = made(name, partial(make, width=size, height=size) if size else make)
-    except ConfigError:  # those that know no width and height
-        one = made(name, make)
-    if isinstance(one, VectorEnv):
-        return one  # for others to refuse
-    if one.render_mode != "rgb_array":
-        close_quietly(one.close)
+        env = made(name, partial(make, width=size, height=size) if size else make)
+    except ConfigError:  # it takes no width and height
+        env = made(name, make)
+    if isinstance(env, VectorEnv):
+        return env  # is refused elsewhere
+    if env.render_mode != "rgb_array":
+        close_quietly(env.close)
         raise ConfigError(f"env {name!r} cannot be drawn: it takes no render_mode, or draws no arrays.")
     with refusing(f"env {name!r} cannot be drawn:"):
-        render_plainly(one)
-    return one
+        render_plainly(env)
+    return env
 
 
 def render_plainly(env: gymnasium.Env[Any, Any]) -> None:
-    """Without MuJoCo's shadows, mirrors and smooth edges, which cost twenty times as much as all else in a picture.
+    """Switches off MuJoCo's shadows, mirrors and smooth edges, which cost twenty times as much as all else in a frame.
 
-    And by the camera that goes along, if there is one: what walks would walk out of the picture of any other.
+    And chooses the camera that goes along, if there is one: a walker would leave the frame of any other.
     """
     inner: Any = env.unwrapped
     model: Any = getattr(inner, "model", None)
@@ -136,17 +137,17 @@ def _made_knowing(kinds: Mapping[str, type[Leaf]], make: Callable[[], Any]) -> A
 
 
 def takes(make: Callable[..., Any], name: str) -> bool:
-    """Whether a callable has an argument of this name, or any."""
+    """Tells whether a callable has an argument of this name, or takes any."""
     try:
         known = inspect.signature(make).parameters.values()
     except (TypeError, ValueError):
         return False
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return any(one.kind is one.VAR_KEYWORD or (one.name == name and one.kind in by_name) for one in known)
+    return any(given.kind is given.VAR_KEYWORD or (given.name == name and given.kind in by_name) for given in known)
 
 
 def make_local(name: str, make: Callable[[], Any], first: int, count: int, wrappers: Wrappers) -> SerialEnvs:
-    """The share of the environments that one worker process plays."""
+    """Makes the share of the environments that one worker process plays."""
     return serial_envs(name, [_single(name, make) for _ in range(count)], first, wrappers)
 
 
@@ -157,17 +158,18 @@ def serial_envs(
     wrappers: Wrappers = PLAIN,
     role: str = "Environment",
 ) -> SerialEnvs:
+    """Wraps environments, checks that they fit together, and puts them behind one `step`."""
     with refusing(f"env {name!r} cannot be used:"):
         check_apart(name, envs)
         envs = [wrappers.wrap(env) for env in envs]
         spaces = [(env.observation_space, env.action_space) for env in envs]
-        if any(one != spaces[0] for one in spaces):
+        if any(pair != spaces[0] for pair in spaces):
             raise ConfigError(f"env {name!r} makes environments with different spaces: they cannot share one agent.")
         return SerialEnvs(name, envs, first, role, wrappers.frame_stack)
 
 
 def check_apart(name: str, envs: list[Any]) -> None:
-    """No environment may be played in two places: what it remembers of one would show in the other."""
+    """Refuses an environment that is there twice: what it remembers of one episode would show in the other."""
     if len({id(env.unwrapped) for env in envs}) < len(envs):
         raise ConfigError(f"env {name!r} must make a new environment each time; it returned the same one twice.")
 
@@ -180,7 +182,7 @@ def in_this_process(envs: Envs) -> list[Any]:
 
 
 def maker(env: str | Callable[..., Any], env_args: Mapping[str, Any] = NONE) -> Callable[[], Any]:
-    """A callable of no arguments, whatever the user named."""
+    """Returns a callable without arguments, whatever the user named."""
     if not isinstance(env, str):
         return partial(env, **env_args) if env_args else env
     if has_no_name(env):
@@ -198,6 +200,7 @@ def maker(env: str | Callable[..., Any], env_args: Mapping[str, Any] = NONE) -> 
 
 
 def made(name: str, make: Callable[[], Any]) -> Made:
+    """Makes an environment and looks at all that is needed of it; whatever it raises is a ConfigError."""
     handle_mujoco_warnings()
     try:
         with plain_children():
@@ -210,26 +213,26 @@ def made(name: str, make: Callable[[], Any]) -> Made:
         near = "" if known else did_you_mean(base, gymnasium.registry)
         raise ConfigError(f"env {name!r} cannot be made: {words}{near}") from problem
     except BaseException as problem:
-        raise ConfigError(f"env {name!r} cannot be made: {describe(problem)}.") from problem
+        raise ConfigError(f"env {name!r} cannot be made: {describe_exception(problem)}.") from problem
     if not isinstance(env, gymnasium.Env | VectorEnv):
         raise ConfigError(
             f"env {name!r} must make a gymnasium.Env or a gymnasium.vector.VectorEnv; it made a "
             f"{type(env).__module__}.{type(env).__qualname__}."
         )
     spaces = ("single_observation_space", "single_action_space") if isinstance(env, VectorEnv) else SPACES
-    for attribute in (*spaces, *OTHERS):  # whatever raises, raises here, and is told by its name
+    for attribute in (*spaces, *OTHERS):  # whatever raises, raises here, and is named
         with refusing(f"env {name!r} cannot be used: its {attribute} raised"):
             value = getattr(env, attribute, None)
             if attribute in spaces:
                 if not isinstance(value, gymnasium.Space):
                     raise SpaceError(f"env {name!r} must have a {attribute}; it has {shown(value)}.")
-                repr(value)  # what a run is told to see
+                repr(value)  # which messages quote
     return env
 
 
 @contextlib.contextmanager
 def plain_children() -> Iterator[None]:
-    """Processes that are forked here do not answer signals as this one does, which may have handlers of its own.
+    """Resets the signal handlers of processes that are forked in here: this one may have handlers of its own.
 
     `AsyncVectorEnv` forks its workers when it is made, and ends them with a signal.
     """

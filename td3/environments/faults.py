@@ -1,7 +1,7 @@
-"""What environments do wrong, in one line each; the one place that decides whose fault an exception is.
+"""Turns what environments do wrong into one sentence each, and decides whose fault an exception is.
 
 An environment may raise anything, `SystemExit` and other BaseExceptions included, from any of its methods and from
-whatever it hands out. Only what a user's Ctrl-C raises is the user's.
+whatever it returns. Only what a user's Ctrl-C raises is the user's.
 """
 
 import contextlib
@@ -27,12 +27,16 @@ class BadValue(ValueError):
 
 
 STOPPED = (KeyboardInterrupt, Interrupted)  # by the user
-PASSED_ON = (*STOPPED, ConfigError, EnvironmentFailure)  # while an environment is played: these are told already
+PASSED_ON = (
+    *STOPPED,
+    ConfigError,
+    EnvironmentFailure,
+)  # while an environment is played: these have their sentence already
 
 
 def failure(who: str, call: str, problem: BaseException) -> EnvironmentFailure:
-    """The sentence about whatever came out of one call of an environment."""
-    why = str(problem) if isinstance(problem, BadValue) else f"{call}() raised {describe(problem)}"
+    """Writes the sentence about whatever a call of an environment raised or returned."""
+    why = str(problem) if isinstance(problem, BadValue) else f"{call}() raised {describe_exception(problem)}"
     return EnvironmentFailure(f"{who}: {why}.")
 
 
@@ -44,34 +48,34 @@ def refusing(beginning: str) -> Iterator[None]:
     except (*STOPPED, TD3Error):
         raise
     except BaseException as problem:
-        raise ConfigError(f"{beginning} {describe(problem)}.") from problem
+        raise ConfigError(f"{beginning} {describe_exception(problem)}.") from problem
 
 
-def describe(problem: BaseException) -> str:
-    """An exception in a few words, with the line of the user's code that raised it."""
+def describe_exception(problem: BaseException) -> str:
+    """Describes an exception in a few words, with the line of the user's code that raised it."""
     frames = traceback.extract_tb(problem.__traceback__)
     where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if len(frames) > 1 else ""
     return f"{named(problem)}{where}"
 
 
 def named(problem: BaseException) -> str:
-    """The exception's class and the first line of its message."""
+    """Returns the exception's class and the first line of its message."""
     words = one_line(lambda: next((line for line in str(problem).splitlines() if line.strip()), ""))
     return f"{type(problem).__name__}{': ' if words else ''}{words}"
 
 
 def message_of(problem: BaseException) -> str:
-    """Returns an exception's own words, in one line."""
+    """Returns the exception's message in one line."""
     return one_line(lambda: str(problem))
 
 
 def shown(value: Any) -> str:
-    """The value as Python writes it, in one line of moderate length."""
+    """Quotes a value as Python writes it, in one line of moderate length."""
     return one_line(lambda: repr(value)) or f"a {type(value).__name__}"
 
 
 def one_line(text: Callable[[], str]) -> str:
-    """Somebody else's text in one line of moderate length; nothing where it refuses to be written."""
+    """Cuts somebody else's text to one line of moderate length; nothing where it refuses to be written."""
     try:
         written = " ".join(text().split())
     except STOPPED:
@@ -82,7 +86,7 @@ def one_line(text: Callable[[], str]) -> str:
 
 
 def as_array(name: str, value: Any, take: Callable[[Any], Any] | None = None) -> NDArray[Any]:
-    """The value, or the part of it that `take` takes, as an array."""
+    """Returns the value, or the part of it that `take` takes, as an array."""
     try:
         return np.asarray(value if take is None else take(value))
     except STOPPED:

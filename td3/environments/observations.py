@@ -6,6 +6,7 @@ networks make of it to `td3.learner.encoders.ENCODERS`.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from operator import itemgetter
 from typing import Any, ClassVar
 
@@ -35,7 +36,7 @@ class ObservationMap:
 
     def __init__(self, space: Space[Any], frame_stack: int = 1) -> None:
         self.space = space
-        self.leaves: list[Leaf] = list(_leaves(space, "observation", lambda whole: whole, frame_stack))
+        self.leaves: list[Leaf] = list(_leaves(space, "observation", _itself, frame_stack))
         self._frames = [leaf for leaf in self.leaves if leaf.part.dtype == "uint8"]
         self._numbers = [leaf for leaf in self.leaves if leaf.part.dtype == "float32"]
         self.layout = Layout((leaf.part for leaf in self.leaves), frame_stack if self._frames else 1)
@@ -259,4 +260,12 @@ def _leaves(space: Space[Any], name: str, take: Take, frame_stack: int) -> Itera
 
 
 def _then(first: Take, second: Take) -> Take:
-    return lambda whole: second(first(whole))
+    return partial(_both, first, second)  # not a lambda: maps are sent to other processes
+
+
+def _both(first: Take, second: Take, whole: Any) -> Any:
+    return second(first(whole))
+
+
+def _itself(whole: Any) -> Any:
+    return whole

@@ -21,7 +21,7 @@ import numpy as np
 
 from td3.environments.actions import ActionMap
 from td3.environments.envs import patience
-from td3.environments.faults import STOPPED, describe
+from td3.environments.faults import STOPPED, describe_exception
 from td3.environments.observations import ObservationMap
 from td3.environments.wrappers import Wrappers
 from td3.errors import ConfigError, EnvironmentFailure, TD3Error
@@ -31,7 +31,7 @@ START_TIMEOUT = 120.0  # importing a simulator on a busy machine is slow, and ha
 
 
 class ProcessEnvs:
-    """Environments in worker processes, each of which plays its share of them."""
+    """Environments in worker processes, each of which steps its share."""
 
     def __init__(
         self, name: str, make: Callable[[], Any], num_envs: int, workers: int, timeout: float, wrappers: Wrappers
@@ -82,12 +82,12 @@ class ProcessEnvs:
         self, episodes: Sequence[Episode], observations: Rows, seeds: Sequence[int], steps: Sequence[int]
     ) -> tuple[Rows, list[str]]:
         self._steps = max(steps)
-        shares = [(episodes[one], observations[one], seeds[one], steps[one]) for one in self._shares]
+        shares = [(episodes[share], observations[share], seeds[share], steps[share]) for share in self._shares]
         self._ask("restore", shares)
         # Playing a whole episode again takes as long as its steps do, and each of them has the usual time.
         longest = max((len(episode.actions) for episode in episodes), default=0)
         answers = self._answers("restore", self.timeout * (2 + longest / 100))
-        return np.concatenate([seen for seen, _ in answers]), [why for _, failures in answers for why in failures]
+        return np.concatenate([rows for rows, _ in answers]), [why for _, failures in answers for why in failures]
 
     def _ask(self, call: str, arguments: Sequence[Any]) -> None:
         if self._failed:
@@ -124,7 +124,7 @@ class ProcessEnvs:
                     raise EnvironmentFailure(f"{self._who(worker)}: its process {worker.ended()}.") from None
                 except Exception as problem:
                     raise EnvironmentFailure(
-                        f"{self._who(worker)}: its answer raised {describe(problem)}."
+                        f"{self._who(worker)}: its answer raised {describe_exception(problem)}."
                     ) from problem
                 if kind == "failed":
                     raise answers[worker]
@@ -143,28 +143,30 @@ class ProcessEnvs:
 
 
 def pickled(name: str, make: Callable[[], Any]) -> bytes:
-    """By value: the callable may be a lambda or live in a script's __main__, and the worker imports neither."""
+    """Pickles a callable by value: it may be a lambda or live in a script's __main__, which no worker imports."""
     try:
         data: bytes = cloudpickle.dumps(make)
         return data
     except (*STOPPED, TD3Error):
         raise
     except BaseException as problem:
-        raise ConfigError(f"env {name!r} cannot be sent to worker processes: {describe(problem)}.") from problem
+        raise ConfigError(
+            f"env {name!r} cannot be sent to worker processes: {describe_exception(problem)}."
+        ) from problem
 
 
 def how_it_ended(code: int) -> str:
-    """Says how a process ended, by its exit code."""
+    """Describes the end of a process by its exit code."""
     return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
 
 def environment_for_children() -> dict[str, str]:
-    """The environment variables that let a fresh interpreter find the same td3 as ours."""
+    """Returns the environment variables with which a new interpreter finds the same td3."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
 def is_tied() -> bool:
-    """Whether a child may ask the kernel to end it when we end.
+    """Tells whether a child may ask the kernel to end it when we end.
 
     That notice is about the thread that started the child: only the main thread is sure to live as long as the run.
     """
@@ -198,7 +200,7 @@ class _Worker:
             return "closed its connection"
 
     def stop(self) -> None:
-        """Politely, then not: the worker ends when its connection closes, and is killed when it does not."""
+        """Stops the worker: it ends when its connection closes, and is killed when it does not."""
         self.connection.close()
         try:
             self.process.wait(timeout=2)

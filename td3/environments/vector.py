@@ -1,4 +1,4 @@
-"""Ready-made Gymnasium vector environments, in each of the three autoreset modes.
+"""Gymnasium's own vector environments, in each of the three autoreset modes.
 
 NEXT_STEP: the step after an end ignores the action and only resets, so its row is no transition.
 SAME_STEP: an ended row already shows the next episode; where the action led is in `info["final_obs"]`.
@@ -26,7 +26,7 @@ Answer = TypeVar("Answer")
 
 
 class GymVectorEnvs:
-    """A ready-made vector environment of Gymnasium's, in any of its autoreset modes."""
+    """Steps a `VectorEnv` that the user made."""
 
     def __init__(self, name: str, envs: VectorEnv[Any, Any, Any], timeout: float) -> None:
         self.name, self.envs, self.timeout = name, envs, timeout
@@ -67,23 +67,23 @@ class GymVectorEnvs:
     def _step_all(self, actions: Float32s) -> StepResult:
         valid = ~self._only_reset
         observation, rewards, terminateds, truncateds, info = self._step(self.action.to_env(actions))
-        seen = self._rows(observation)
+        rows = self._rows(observation)
         reward = self._column("reward", rewards, np.float32, lambda _, value: check_reward(value))
         terminated = self._column("terminated", terminateds, np.bool_, check_flag)
         truncated = self._column("truncated", truncateds, np.bool_, check_flag)
         ended = (terminated | truncated) & valid
-        led_to, look_at = seen, seen
+        led_to, look_at = rows, rows
         if self.mode is AutoresetMode.NEXT_STEP:
             self._only_reset = ended
         elif self.mode is AutoresetMode.SAME_STEP and ended.any():
-            led_to = self._with_final(seen, info, ended)
+            led_to = self._with_final(rows, info, ended)
         elif self.mode is AutoresetMode.DISABLED and ended.any():
             fresh = self._ask("reset", lambda: self._rows(self._reset(options={"reset_mask": ended.copy()})))
-            look_at = np.where(ended[:, None], fresh, seen)
+            look_at = np.where(ended[:, None], fresh, rows)
         return StepResult(led_to, reward, terminated, truncated, valid, look_at)
 
     def capture(self) -> list[Episode]:
-        """A ready-made vector is a closed box: how its episodes began cannot be known."""
+        """Returns nothing to replay: how the episodes of a `VectorEnv` began cannot be known."""
         return [Episode(None, None, np.zeros((0, self.action.size), np.float32))] * self.num_envs
 
     def restore(
@@ -110,20 +110,20 @@ class GymVectorEnvs:
         unpack(answer)
         return answer
 
-    def _with_final(self, seen: Rows, info: Any, ended: Bools) -> Rows:
-        """The observations with those of ended rows replaced by where their last action led."""
+    def _with_final(self, rows: Rows, info: Any, ended: Bools) -> Rows:
+        """Replaces the observations of ended rows by where their last action led."""
         if not isinstance(info, dict):
             raise BadValue(f"info must be a dict, with 'final_obs' where an episode ended; it is {shown(info)}")
         if "final_obs" not in info:
             raise EnvironmentFailure(
                 f"{self._who(ended)}: info has no 'final_obs' though an episode ended in SAME_STEP mode."
             )
-        final, result = info["final_obs"], seen.copy()
+        final, result = info["final_obs"], rows.copy()
         for row in np.flatnonzero(ended):
             # Gymnasium's own keep an object per environment; others a batch like the observation's.
-            one = final[row] if isinstance(final, np.ndarray) else _pick(final, row)
+            last = final[row] if isinstance(final, np.ndarray) else _pick(final, row)
             try:
-                result[row] = self.observation.flatten_one(one)
+                result[row] = self.observation.flatten_one(last)
             except BadValue as problem:
                 raise EnvironmentFailure(f"{self._who(row)}: final_obs: {problem}.") from None
         return result
@@ -135,7 +135,7 @@ class GymVectorEnvs:
             raise EnvironmentFailure(f"{self._guilty(observation)}: {problem}.") from None
 
     def _guilty(self, observation: Any) -> str:
-        """Which environment's part of a bad batch is the bad one, as far as it can be told."""
+        """Names the environment whose part of a batch is bad, as far as it can be known."""
         for row in range(self.num_envs):
             try:
                 self.observation.flatten_one(_pick(observation, row))
@@ -146,12 +146,12 @@ class GymVectorEnvs:
         return self._who()
 
     def _column(self, field: str, values: Any, kind: Any, check: Callable[[str, Any], Any]) -> NDArray[Any]:
-        """One checked value per environment; row by row only where something looks wrong."""
+        """Checks one value per environment; row by row only where something looks wrong."""
         whole = as_array(field, values)
         if whole.shape != (self.num_envs,):
             raise EnvironmentFailure(f"{self._who()}: {field} has shape {whole.shape}, not ({self.num_envs},).")
         if whole.dtype.kind == np.dtype(kind).kind:
-            with np.errstate(over="ignore"):  # too large for float32 is found as infinite
+            with np.errstate(over="ignore"):  # too large for float32 becomes infinite
                 column = whole.astype(kind)
             if np.isfinite(column).all():
                 return column
@@ -198,6 +198,7 @@ class GymVectorEnvs:
 
 
 def autoreset_mode(name: str, envs: VectorEnv[Any, Any, Any]) -> AutoresetMode:
+    """Returns the mode in the environment's metadata; refuses one that does not say."""
     mode = envs.metadata.get("autoreset_mode") if isinstance(envs.metadata, dict) else None
     try:
         return AutoresetMode(mode)
@@ -210,7 +211,7 @@ def autoreset_mode(name: str, envs: VectorEnv[Any, Any, Any]) -> AutoresetMode:
 
 
 def _pick(batch: Any, row: Any) -> Any:
-    """One environment's part of a batch, whatever it is nested in."""
+    """Takes one environment's part out of a batch, whatever it is nested in."""
     if isinstance(batch, dict):
         return {key: _pick(value, row) for key, value in batch.items()}
     if isinstance(batch, tuple):

@@ -18,13 +18,14 @@ from typing import Any
 
 import cloudpickle
 
-from td3.environments.envs import SerialEnvs
 from td3.environments.factory import make_local
-from td3.environments.faults import describe
+from td3.environments.faults import describe_exception
+from td3.environments.serial import SerialEnvs
 from td3.errors import EnvironmentFailure, TD3Error
 
 
 def main(descriptor: int, parent: int, tied: int) -> None:
+    """Serves the connection with this descriptor until it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     end_with(parent, bool(tied))
     connection: Connection[Any, Any] = Connection(descriptor)
@@ -33,6 +34,7 @@ def main(descriptor: int, parent: int, tied: int) -> None:
 
 
 def serve(connection: "Connection[Any, Any]") -> None:
+    """Makes the environments that the parent asks for, and answers its calls."""
     path, name, first, count, wrappers = connection.recv()
     sys.path[:] = path  # the user's modules are found where the parent found them
     by_value = connection.recv_bytes()
@@ -50,19 +52,22 @@ def serve(connection: "Connection[Any, Any]") -> None:
 
 
 def _answer(connection: "Connection[Any, Any]", who: str, function: Callable[..., Any], *arguments: Any) -> bool:
-    """Sends what the function returns or, whatever it raises, why not; whether it was the former."""
+    """Sends what the function returns or, whatever it raises, why not; tells whether it returned."""
     try:
         reply, fine = ForkingPickler.dumps(("done", function(*arguments))), True
     except TD3Error as problem:  # without its causes, which might not survive the journey
         reply, fine = ForkingPickler.dumps(("failed", type(problem)(str(problem)))), False
     except BaseException as problem:  # the callable cannot be rebuilt here, or its answer cannot be sent
-        reply, fine = ForkingPickler.dumps(("failed", EnvironmentFailure(f"{who}: {describe(problem)}."))), False
+        reply, fine = (
+            ForkingPickler.dumps(("failed", EnvironmentFailure(f"{who}: {describe_exception(problem)}."))),
+            False,
+        )
     connection.send_bytes(reply)
     return fine
 
 
 def end_with(parent: int, tied: bool) -> None:
-    """End when the parent does: told by the kernel where it can, and watched for everywhere."""
+    """Ends this process when the parent ends: the kernel signals it where it can, and it is watched for everywhere."""
     if tied and sys.platform == "linux":
         set_parent_death_signal = 1
         with contextlib.suppress(OSError, AttributeError):

@@ -18,13 +18,13 @@ from td3.config import Config
 from td3.environments.images import arrangement, is_image
 from td3.errors import ConfigError, SpaceError
 
-FINER = 4  # times the size: what cannot smooth its edges is drawn so much larger, and averaged
+FINER = 4  # times the size: what cannot smooth its edges is rendered so much larger, and averaged
 
-Path = tuple[Any, ...]  # the keys and places that lead to a part of an observation
+Path = tuple[Any, ...]  # the keys and indices that lead to a part of an observation
 
 
 class Wrappers(NamedTuple):
-    """How an environment is looked at: settings of a Config, by their names there."""
+    """Which wrappers an environment gets: settings of a Config, by their names there."""
 
     pixels: int = 0
     resize: int = 0
@@ -34,15 +34,16 @@ class Wrappers(NamedTuple):
 
     @classmethod
     def of(cls, config: Config) -> "Wrappers":
+        """Takes the settings out of a config."""
         return cls(*(getattr(config, name) for name in cls._fields))
 
     @property
     def asked_for(self) -> list[str]:
-        """The settings that are not as they are without being asked for."""
+        """The settings that are not their defaults."""
         return [name for name, value in self._asdict().items() if value != Wrappers._field_defaults[name]]
 
     def wrap(self, env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
-        """The environment as it is looked at; one that is to be drawn can draw arrays."""
+        """Wraps an environment; for `pixels` it must render arrays."""
         if self.action_repeat > 1:
             env = Repeated(env, self.action_repeat)
         if self.pixels:
@@ -53,7 +54,7 @@ class Wrappers(NamedTuple):
 
 
 class Repeated(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Every action is executed several times; the rewards add up, and nothing is executed beyond an episode's end."""
+    """Repeats every action several times, up to the episode's end; the rewards add up."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], times: int) -> None:
         super().__init__(env)
@@ -63,35 +64,35 @@ class Repeated(gymnasium.Wrapper[Any, Any, Any, Any]):
         total = 0.0
         for _ in range(self.times):
             observation, reward, terminated, truncated, info = self.env.step(action)
-            total = total + reward  # type: ignore[operator]  # whatever it is: it is checked at the door
+            total = total + reward  # type: ignore[operator]  # whatever it is: it is checked later
             if terminated or truncated:
                 break
         return observation, total, terminated, truncated, info
 
 
 class Rendered(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """What the environment draws is what is observed: (size, size, 3) bytes. Its own observation is not looked at."""
+    """Observes what the environment renders, (size, size, 3) bytes, in place of its own observation."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], size: int) -> None:
         super().__init__(env)
         self.size = size
         self.observation_space = spaces.Box(0, 255, (size, size, 3), np.uint8)
-        self._drawing: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
+        self._rendering: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
         if isinstance(env.unwrapped, PendulumEnv):
             env.unwrapped.screen_dim = FINER * size
-            self._drawing = pictures_read_once
+            self._rendering = images_loaded_once
 
     def reset(self, **how: Any) -> Any:
         _, info = self.env.reset(**how)
-        return self._picture(), info
+        return self._frame(), info
 
     def step(self, action: Any) -> Any:
         _, reward, terminated, truncated, info = self.env.step(action)
-        return self._picture(), reward, terminated, truncated, info
+        return self._frame(), reward, terminated, truncated, info
 
-    def _picture(self) -> NDArray[np.uint8]:
+    def _frame(self) -> NDArray[np.uint8]:
         try:
-            with self._drawing():
+            with self._rendering():
                 frame: Any = self.env.render()
         except gymnasium.error.DependencyNotInstalled as problem:
             raise ConfigError(f"The environment cannot be drawn: {problem}.") from problem
@@ -102,7 +103,7 @@ class Rendered(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 class Prepared(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Every image of the observation smaller, grey, and with the frames before it; everything else as it was.
+    """Makes every image of the observation smaller, grey, and stacks the frames before it; leaves all else as it is.
 
     Stacks stand in front, the oldest frame first. An episode's first frame stands for those there were not yet.
     """
@@ -133,7 +134,7 @@ class Prepared(gymnasium.Wrapper[Any, Any, Any, Any]):
         if isinstance(space, spaces.Dict):
             return spaces.Dict([(key, self._space(inner, (*path, key))) for key, inner in space.spaces.items()])
         if isinstance(space, spaces.Tuple):
-            return spaces.Tuple([self._space(inner, (*path, place)) for place, inner in enumerate(space.spaces)])
+            return spaces.Tuple([self._space(inner, (*path, index)) for index, inner in enumerate(space.spaces)])
         if not is_image(space):
             return space
         self._images.add(path)
@@ -143,39 +144,39 @@ class Prepared(gymnasium.Wrapper[Any, Any, Any, Any]):
             raise SpaceError(f"grey must be left alone here: an image {space} has {channels} channels, not 3 or 4.")
         if 0 < self.size <= channels:
             raise SpaceError(f"resize must be more than {channels}, the channels of an image {space}; got {self.size}.")
-        shape = self._one(np.zeros(space.shape, np.uint8)).shape
+        shape = self._resized(np.zeros(space.shape, np.uint8)).shape
         return spaces.Box(0, 255, (self.frame_stack, *shape) if self.frame_stack > 1 else shape, np.uint8)
 
     def _prepared(self, value: Any, path: Path = ()) -> Any:
-        """The same observation with its images changed, wherever they are nested."""
+        """Returns the same observation with its images changed, wherever they are nested."""
         if path in self._images:
             return self._stacked(path, value)
         if isinstance(value, dict):
             return {key: self._prepared(inner, (*path, key)) for key, inner in value.items()}
         if isinstance(value, tuple):
-            return tuple(self._prepared(inner, (*path, place)) for place, inner in enumerate(value))
+            return tuple(self._prepared(inner, (*path, index)) for index, inner in enumerate(value))
         return value
 
     def _stacked(self, path: Path, image: Any) -> NDArray[np.uint8]:
-        frame = self._one(np.asarray(image))
+        frame = self._resized(np.asarray(image))
         if self.frame_stack == 1:
             return frame
-        frame = frame.copy()  # an environment may draw its next one into the same array
+        frame = frame.copy()  # an environment may render the next frame into the same array
         frames = self._held.setdefault(path, deque([frame] * self.frame_stack, maxlen=self.frame_stack))
         frames.append(frame)
         return np.stack(frames)
 
-    def _one(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    def _resized(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
         if not self.size and not self.grey:
             return image
         order, (frames, height, width, channels) = arrangement(image.shape)
         planes = image.transpose(order).reshape(frames, channels, height, width)
-        done = [shrunk(np.moveaxis(one, 0, 2), self.size, self.grey) for one in planes]
+        done = [shrunk(np.moveaxis(plane, 0, 2), self.size, self.grey) for plane in planes]
         return np.stack(done) if frames > 1 else done[0]
 
 
 def shrunk(image: NDArray[np.uint8], size: int = 0, grey: bool = False) -> NDArray[np.uint8]:
-    """(height, width, channels) → (size, size, channels or 1), each pixel the mean of those it stands for."""
+    """Shrinks (height, width, channels) to (size, size, channels or 1), each pixel the mean of those it stands for."""
     from PIL import Image
 
     channels = image.shape[2]
@@ -185,13 +186,13 @@ def shrunk(image: NDArray[np.uint8], size: int = 0, grey: bool = False) -> NDArr
         return image
     if image.shape[2] == 3:
         return np.asarray(Image.fromarray(np.ascontiguousarray(image)).resize((size, size), Image.Resampling.BOX))
-    planes = (Image.fromarray(np.ascontiguousarray(image[..., one])) for one in range(image.shape[2]))
-    return np.stack([np.asarray(one.resize((size, size), Image.Resampling.BOX)) for one in planes], axis=2)
+    planes = (Image.fromarray(np.ascontiguousarray(image[..., channel])) for channel in range(image.shape[2]))
+    return np.stack([np.asarray(plane.resize((size, size), Image.Resampling.BOX)) for plane in planes], axis=2)
 
 
 @contextlib.contextmanager
-def pictures_read_once() -> Iterator[None]:
-    """Pendulum reads the picture of an arrow from the disk for every frame, which takes longer than all its drawing."""
+def images_loaded_once() -> Iterator[None]:
+    """Keeps pygame from loading a file twice: Pendulum loads one for every frame, which takes longer than all else."""
     pygame = sys.modules.get("pygame")
     if pygame is None:
         yield

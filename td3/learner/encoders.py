@@ -89,7 +89,7 @@ class CombinedEncoder(nn.Module):
     def __init__(self, layout: Layout, config: Config) -> None:
         super().__init__()
         self.layout = layout
-        frames = [(ENCODERS[part.kind](part, layout.stack, config), place) for part, place in layout.frame_parts]
+        frames = [(ENCODERS[part.kind](part, layout.stack, config), span) for part, span in layout.frame_parts]
         numbers: list[tuple[Any, slice]] = []
         placed_parts = [placed for placed in layout.number_parts if placed[0].size]
         for plain, group in groupby(placed_parts, key=lambda placed: is_plain(placed[0])):
@@ -98,9 +98,9 @@ class CombinedEncoder(nn.Module):
                 start, end = placed[0][1].start, placed[-1][1].stop
                 numbers.append((VectorEncoder(end - start), slice(start, end)))
             else:
-                numbers += [(ENCODERS[part.kind](part, 1, config), place) for part, place in placed]
+                numbers += [(ENCODERS[part.kind](part, 1, config), span) for part, span in placed]
         self.parts = nn.ModuleList(encoder for encoder, _ in (*frames, *numbers))
-        self._frames, self._numbers = [place for _, place in frames], [place for _, place in numbers]
+        self._frames, self._numbers = [span for _, span in frames], [span for _, span in numbers]
         self.size: int = sum(encoder.size for encoder, _ in (*frames, *numbers))
 
     def forward(self, observation: Tensor) -> Tensor:
@@ -109,11 +109,11 @@ class CombinedEncoder(nn.Module):
             layout = self.layout
             stacks, numbers = observation.split([layout.stack * layout.frame, 4 * layout.numbers], dim=1)
             frames = stacks.reshape(len(observation), layout.stack, layout.frame)
-            features = [encoders.pop(0)(frames[..., place]) for place in self._frames]
+            features = [encoders.pop(0)(frames[..., span]) for span in self._frames]
             if self._numbers:
                 aligned = numbers.clone(memory_format=torch.contiguous_format)  # where floats may begin
                 numbers = aligned.view(torch.float32).to(features[0])
-        features += [encoder(numbers[:, place]) for encoder, place in zip(encoders, self._numbers, strict=True)]
+        features += [encoder(numbers[:, span]) for encoder, span in zip(encoders, self._numbers, strict=True)]
         return torch.cat(features, dim=1)
 
 

@@ -48,10 +48,10 @@ class Normalizer:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        places = [place for part, place in layout.number_parts if preprocessing_of(part).normalised]
-        size = sum(place.stop - place.start for place in places)
+        spans = [span for part, span in layout.number_parts if preprocessing_of(part).normalised]
+        size = sum(span.stop - span.start for span in spans)
         # Nearly always all columns; a slice costs no copy.
-        self._columns: Any = slice(None) if size == layout.numbers else np.r_[(slice(0, 0), *places)]
+        self._columns: Any = slice(None) if size == layout.numbers else np.r_[(slice(0, 0), *spans)]
         self.count = np.zeros(())
         self.mean, self.squares = np.zeros((2, size))  # the sum of squares is around the mean
 
@@ -108,11 +108,11 @@ def shifted(rows: Rows, layout: Layout, shifts: Shifts) -> Rows:
     """Shifts each row's images by its (down, right) pixels."""
     frames = layout.frames(rows)
     moved = np.empty_like(frames)
-    for part, place in layout.frame_parts:
+    for part, span in layout.frame_parts:
         if shift := preprocessing_of(part).shift:
-            shift(part, frames[..., place], shifts, moved[..., place])
+            shift(part, frames[..., span], shifts, moved[..., span])
         else:
-            moved[..., place] = frames[..., place]
+            moved[..., span] = frames[..., span]
     return layout.joined(moved, layout.vectors(rows))
 
 

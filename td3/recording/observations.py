@@ -25,9 +25,9 @@ def record_images(layout: Layout, observations: tuple[Tensor, Tensor]) -> dict[s
 
     So the frames that s and s' have in common are written once: whoever compresses finds them.
     """
-    shown = [(part, place) for part, place in layout.frame_parts if part.kind in RECORDED_AS_IMAGES][:IMAGES]
+    shown = [(part, span) for part, span in layout.frame_parts if part.kind in RECORDED_AS_IMAGES][:IMAGES]
     stacks = [layout.frames(rows.cpu().numpy()) for rows in observations]
-    small = [[RECORDED_AS_IMAGES[part.kind](part, frames[..., place]) for part, place in shown] for frames in stacks]
+    small = [[RECORDED_AS_IMAGES[part.kind](part, frames[..., span]) for part, span in shown] for frames in stacks]
     pieces = [frames[row].tobytes() for row in range(len(stacks[0])) for images in small for frames in images]
     return {
         "pictures": [

@@ -74,7 +74,7 @@ def record_update(learner: Learner, sample: Sample, batch: Batch, before: Before
         "settings": {name: getattr(learner.config, name) for name in SETTINGS},
         "observation_size": layout.numbers,
         "action_size": batch.action.shape[1],
-        **({"images": _images(learner, batch, before)} if layout.frame_parts else {}),
+        **_encoded(learner, batch, before),
         "memory": _memory(learner, sample),
         "rows": _rows(learner, sample, batch, before, update),
         "critic_loss": plain(update.critic_loss),
@@ -95,6 +95,14 @@ def _memory(learner: Learner, sample: Sample) -> dict[str, Any]:
         "mean_age": float(ages.mean()),
         "oldest_age": min(memory.written, memory.capacity) - 1,
     }
+
+
+def _encoded(learner: Learner, batch: Batch, before: Before) -> dict[str, Any]:
+    """Records images, or how many features an encoder of your own makes of numbers; nothing of plain vectors."""
+    if learner.layout.frame_parts:
+        return {"images": _images(learner, batch, before)}
+    features = before.features.shape[1]
+    return {"features": features} if features != learner.layout.numbers else {}
 
 
 def _images(learner: Learner, batch: Batch, before: Before) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`td3 check`: what an environment looks like to TD3, told before a long run is begun."""
+"""What an environment looks like to TD3, for `td3 check`: known before a long run is started."""
 
 import time
 from collections.abc import Callable
@@ -24,7 +24,7 @@ STEPS = 200
 
 
 def check_environment(config: Config) -> dict[str, Any]:
-    """Makes it, plays some random steps, and tells what was found; raises what training would raise."""
+    """Makes the environment, plays random steps and reports on it; raises what training would raise."""
     wrappers = Wrappers.of(config)
     envs = make_envs(
         config.env, config.num_envs, config.workers, config.worker_timeout, wrappers=wrappers, env_args=config.env_args
@@ -39,7 +39,7 @@ def check_environment(config: Config) -> dict[str, Any]:
         rewards: list[float] = []
         lengths: list[int] = []
         while collector.steps < STEPS:
-            collected = collector.collect(lambda _: np.empty(0, np.float32))  # never asked: all is warm-up
+            collected = collector.collect(lambda _: np.empty(0, np.float32))  # never called: all is warm-up
             rewards += collected.transitions.reward.tolist()
             lengths += [length for _, _, length in collected.episodes]
         speed = collector.steps / (time.perf_counter() - began)
@@ -50,7 +50,7 @@ def check_environment(config: Config) -> dict[str, Any]:
         except ConfigError as problem:
             notes.append(f"A full memory does not fit: {problem}")
         if len(set(rewards)) == 1:
-            notes.append(f"Every reward of {STEPS} random steps was {rewards[0]:g}: is it that rare to earn one?")
+            notes.append(f"Every reward of {STEPS} random steps was {rewards[0]:g}: are rewards that rare?")
         return {
             "env": env_name(config.env),
             "trainable": True,
@@ -94,7 +94,7 @@ def read_vector(leaf: Leaf, config: Config, how: str = "") -> dict[str, Any]:
 
 def read_category(leaf: Leaf, config: Config) -> dict[str, Any]:
     """Describes a category."""
-    return read_vector(leaf, config, ", a 1 for the one it is")
+    return read_vector(leaf, config, ", one-hot")
 
 
 def read_image(leaf: Leaf, config: Config) -> dict[str, Any]:
@@ -103,10 +103,10 @@ def read_image(leaf: Leaf, config: Config) -> dict[str, Any]:
     frames = f"{leaf.stack} frames" if leaf.stack > 1 else "an image"
     layers = ", ".join(map(str, config.encoder_channels))
     by = counted(config.random_shift, "pixel")
-    shift = f", shifted by up to {by} when learned from" if config.random_shift else ""
+    shift = f", shifted by up to {by} when sampled" if config.random_shift else ""
     read = (
-        f"{frames} of {height}×{width}, {counted(count, 'channel')}; each remembered once, as bytes"
-        f"{shift}; convolutions {layers} make {counted(config.encoder_features, 'number')} of it"
+        f"{frames} of {height}×{width}, {counted(count, 'channel')}; each stored once, as bytes"
+        f"{shift}; convolutions {layers} output {counted(config.encoder_features, 'feature')}"
     )
     return {"numbers": config.encoder_features, "read": read}
 
@@ -115,7 +115,7 @@ def read_other(leaf: Leaf, config: Config) -> dict[str, Any]:
     """Describes a kind that was added: what is stored, and what its encoder makes of it."""
     features: int = ENCODERS[leaf.kind](leaf.part, leaf.stack, config).size
     stored = f"{counted(leaf.stack * leaf.part.size, leaf.kind)} of {leaf.part.dtype}"
-    return {"numbers": features, "read": f"{stored}; its encoder makes {counted(features, 'number')} of it"}
+    return {"numbers": features, "read": f"{stored}; its encoder outputs {counted(features, 'feature')}"}
 
 
 # What is done with a leaf, by kind.
@@ -126,35 +126,37 @@ READINGS: dict[str, Callable[[Leaf, Config], dict[str, Any]]] = {
 }
 
 
-def lines_of(found: dict[str, Any]) -> list[str]:
-    """Returns the report as lines for people."""
-    parts = [f"{part['name']} {tuple(part['shape'])} {part['dtype']} → {part['read']}" for part in found["observation"]]
-    settings = ", ".join(f"{name} {value}" for name, value in found["task_settings"].items() if name in SETTINGS)
-    low, high = found["reward_range"]
-    ended = found["episode_lengths"]
+def lines_of(report: dict[str, Any]) -> list[str]:
+    """Writes the report in lines for people."""
+    parts = [
+        f"{part['name']} {tuple(part['shape'])} {part['dtype']} → {part['read']}" for part in report["observation"]
+    ]
+    settings = ", ".join(f"{name} {value}" for name, value in report["task_settings"].items() if name in SETTINGS)
+    low, high = report["reward_range"]
+    ended = report["episode_lengths"]
     episodes = "no episode ended"
     if ended:
         episodes = f"{counted(len(ended), 'episode')} ended, the longest after {counted(max(ended), 'step')}"
     rows = [
-        *(("sees" if place == 0 else "", part) for place, part in enumerate(parts[:12])),
+        *(("observes" if place == 0 else "", part) for place, part in enumerate(parts[:12])),
         ("", f"… {len(parts)} parts in all" if len(parts) > 12 else ""),
         (
-            "does",
-            f"{counted(found['action_size'], 'number')}, shape {tuple(found['action_shape'])}, "
-            f"in {found['action_bounds']}",
+            "acts",
+            f"{counted(report['action_size'], 'number')}, shape {tuple(report['action_shape'])}, "
+            f"in {report['action_bounds']}",
         ),
         (
             "memory",
-            f"{found['bytes_per_transition']:,} bytes per transition, {human(found['memory_bytes'])} when "
-            f"{found['buffer_size']:,} are kept",
+            f"{report['bytes_per_transition']:,} bytes per transition, {human(report['memory_bytes'])} when "
+            f"{report['buffer_size']:,} are stored",
         ),
         (
             "played",
-            f"{found['random_steps']} random steps at {found['steps_per_second']:,.0f} per second; rewards from "
+            f"{report['random_steps']} random steps at {report['steps_per_second']:,.0f} per second; rewards from "
             f"{low:g} to {high:g}; {episodes}",
         ),
         ("settings", settings and f"of its own: {settings}"),
-        *(("note", note) for note in found["notes"]),
+        *(("note", note) for note in report["notes"]),
     ]
     lines = [f"{title:>9}  {text}" for title, text in rows if text]
-    return [f"{found['env']}: TD3 can train on it.", *lines]
+    return [f"{report['env']}: TD3 can train on it.", *lines]

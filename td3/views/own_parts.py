@@ -4,7 +4,10 @@ from argparse import Namespace
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from td3.config.values import number_in
+from td3.errors import ConfigError
 from td3.views.flags import Parser
+from td3.wording import brief
 
 PARTS = {
     "learner": "your own learner: a subclass of td3.Learner",
@@ -32,9 +35,19 @@ def load_parts(chosen: Namespace) -> dict[str, Any]:
     names = part_names(chosen)
     if not names:
         return {}
+    check_noise(names.get("noise", ""))
     from td3.environments.user_code import load_named
 
     return {name: load_named(name, text) for name, text in names.items()}
+
+
+def check_noise(text: str) -> None:
+    """Refuses a number: elsewhere `--noise 0.1` is the size of the noise."""
+    try:
+        number_in(text)
+    except ValueError:
+        return
+    raise ConfigError(f"noise must be MODULE:NAME; got {brief(text)}. Did you mean --exploration-noise?")
 
 
 def part_words(command: str, parts: Mapping[str, str]) -> list[str]:

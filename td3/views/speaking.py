@@ -1,8 +1,8 @@
-"""How views speak: words for people on stderr, answers for programs on stdout, and nothing else on stdout.
+"""Output of commands: text for people on stderr, answers for programs on stdout, and nothing else on stdout.
 
-Every word for a person passes `printable`, because others wrote much of it: names of files and environments, settings
-of a stranger's run, texts of exceptions. What cannot be said, because the terminal is gone or the disk behind a log is
-full, is lost and costs nothing else.
+Every text for a person passes `printable`, because others wrote much of it: names of files and environments, settings
+of a stranger's run, texts of exceptions. What cannot be written, because the terminal is gone or the disk behind a log
+is full, is lost, and nothing else is.
 """
 
 import contextlib
@@ -31,18 +31,18 @@ _stdout: TextIO | None = None  # the real one, while a command runs
 
 
 def printable(text: str) -> str:
-    """Makes it one line that does nothing to a terminal: controls become escapes, a huge text loses its middle."""
+    """Makes a text one harmless line: control characters become escapes, a huge text loses its middle."""
     if len(text) > LONGEST:
         begin, end = text[: LONGEST * 3 // 4], text[-LONGEST // 4 :]
         text = f"{begin} … {len(text) - LONGEST:,} characters left out … {end}"
     return UNPRINTABLE.sub(_escaped, text)
 
 
-def _escaped(found: re.Match[str]) -> str:
-    code = ord(found.group())
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match.group())
     if 0xDC80 <= code <= 0xDCFF:  # how Python holds a byte that is no UTF-8
         code -= 0xDC00
-    return SHORT.get(found.group()) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
+    return SHORT.get(match.group()) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
 
 
 class Lossy:
@@ -78,26 +78,26 @@ def say_in_handler(line: str) -> None:
 
 
 def console() -> "Console":
-    """A terminal for rich; texts for it are made by `rich_text`."""
+    """Makes a console for rich; texts for it come from `rich_text`."""
     from rich.console import Console
 
     return Console(file=cast(TextIO, Lossy(sys.stderr)))
 
 
 def rich_text(text: str, style: str = "") -> "Text":
-    """A text for rich, in which nothing counts as markup."""
+    """Makes a text for rich, in which nothing counts as markup."""
     from rich.text import Text
 
     return Text(printable(text), style)
 
 
 def shell_command(*words: str | Path) -> str:
-    """A command line of td3 that means the same when it is pasted into a shell."""
+    """Writes a command line of td3 that works when it is pasted into a shell."""
     return " ".join(["td3", *map(shell_word, words)])
 
 
 def shell_word(word: str | Path) -> str:
-    """Quotes a word or path so that a shell reads it as one."""
+    """Quotes a word for a shell, also one that a terminal cannot show."""
     text = str(word)
     if isinstance(word, Path) and text.startswith("-"):  # it would be taken for a flag
         text = f"./{text}"
@@ -139,16 +139,16 @@ def write_out(text: str) -> None:
 
 
 def at_a_terminal() -> bool:
-    """Whether somebody looks at both streams, on a terminal that can move its cursor."""
+    """Says whether both streams are a terminal that can move its cursor."""
     able = os.environ.get("TERM", "dumb") not in ("", "dumb", "unknown")
     return able and (_stdout or sys.stdout).isatty() and sys.stderr.isatty()
 
 
 @contextlib.contextmanager
 def answers_only() -> Iterator[None]:
-    """While a command runs, stdout is for its answer alone, and no failing stream stops it.
+    """Keeps stdout for a command's answer alone while it runs; no failing stream stops it.
 
-    What anybody else prints goes to stderr, also what a library in C or a child process writes to descriptor 1.
+    Everything else that is printed goes to stderr, also what a library in C or a child process writes to descriptor 1.
     """
     global _stdout
     _open_missing()

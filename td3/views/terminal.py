@@ -1,4 +1,4 @@
-"""Two ways to show a run's events in a terminal: a live panel, and plain lines where nobody is looking."""
+"""Two ways to show a run's events: a live panel in a terminal, and plain lines elsewhere."""
 
 import itertools
 import time
@@ -163,21 +163,21 @@ def noteworthy(event: Resumed | SaveFailed | Noted) -> list[str]:
     if isinstance(event, Noted):
         return [f"Note: {event.note}"]
     if isinstance(event, SaveFailed):
-        return [f"Not saved at step {event.step:,}, training goes on: {event.reason}"]
-    return [f"Going on from step {event.step:,}.", *(f"Note: {note}" for note in event.notes)]
+        return [f"Not saved at step {event.step:,}, training continues: {event.reason}"]
+    return [f"Continuing from step {event.step:,}.", *(f"Note: {note}" for note in event.notes)]
 
 
 def beginning(started: Started, folder: Path) -> list[str]:
     """What is about to happen, in two lines, and what is odd about it."""
-    config, found = started.config, started.summary
-    several = f"{found['num_envs']} × " if found["num_envs"] > 1 else ""
-    where = f" in {counted(found['workers'], 'process')}" if found["workers"] else ""
+    config, summary = started.config, started.summary
+    several = f"{summary['num_envs']} × " if summary["num_envs"] > 1 else ""
+    where = f" in {counted(summary['workers'], 'process')}" if summary["workers"] else ""
     return [
-        f"Training {several}{found['env']}{where} for {counted(config.steps, 'step')}, seed {config.seed}, "
-        f"preset {config.preset}: {found['sees']}, {counted(found['action_size'], 'action')} in "
-        f"{found['action_bounds']}.",
-        f"Memory {found['memory']} ({found['bytes_per_transition']:,} bytes each); engine {found['engine']} on "
-        f"{found['device']}, {counted(found['threads'], 'thread')}; run in {folder}",
+        f"Training {several}{summary['env']}{where} for {counted(config.steps, 'step')}, seed {config.seed}, "
+        f"preset {config.preset}: {summary['sees']}, {counted(summary['action_size'], 'action')} in "
+        f"{summary['action_bounds']}.",
+        f"Memory {summary['memory']} ({summary['bytes_per_transition']:,} bytes each); engine {summary['engine']} on "
+        f"{summary['device']}, {counted(summary['threads'], 'thread')}; run in {folder}",
         *(f"Note: {note}" for note in started.notes),
     ]
 

@@ -1,7 +1,7 @@
-// The library checked from outside, without Python: every kernel against a plain retelling of the update in double
-// precision, and against itself with other numbers of threads, after a fork, and made and freed many times.
+// Checks the library without Python: every kernel against a simple reference in double precision, and against itself
+// with other numbers of threads, after a fork, and created and freed many times.
 //
-// It prints a line for each check that fails and exits with 1 then. It is meant to run under sanitizers and valgrind
+// Prints a line for each check that fails, then exits with 1. It is made to run under sanitizers and valgrind
 // (tests/test_native_library.py), so every array it hands out ends where its memory ends.
 #include <pthread.h>
 #include <sys/wait.h>
@@ -44,14 +44,14 @@ extern const Kernels wide_kernels;
 
 namespace {
 
-// Relative to the largest number of the same kind. A gradient is made of some hundred sums of some hundred products, in
-// floats, and what a network says of some such sums; a step of Adam or of a target is a handful of roundings, for it
-// is retold from the floats it began with. The largest distances seen are a sixth of these.
+// Relative to the largest number of the same kind. A gradient consists of some hundred sums of some hundred products in
+// float32, a network's output of a few such sums. A step of Adam or of a target has only a few roundings, because the
+// reference starts from the same floats. The largest differences measured are a sixth of these.
 constexpr double kGradientTolerance = 5e-5, kForwardTolerance = 5e-6, kStepTolerance = 5e-7;
 
-// Two ways of adding disagree on the sign of a sum this small, against the sum of the sizes: a ReLU is then open in the
-// one and closed in the other, and their gradients have nothing to do with each other.
-constexpr double kTooNear = 1e-6;
+// Relative to the sum of absolute values. Two orders of summation can disagree on the sign of a sum this small: then
+// the ReLU is open in one and closed in the other, and their gradients cannot be compared.
+constexpr double kKinkMargin = 1e-6;
 
 int passed = 0, failed = 0;
 
@@ -65,9 +65,9 @@ __attribute__((format(printf, 2, 3))) void check(bool holds, const char* format,
     std::printf("\n");
 }
 
-// ---- what an update needs ----
+// ---- the inputs of an update ----
 
-// Floats at an address that suits no vector, ending where their memory ends.
+// Floats at an address that is not aligned for vectors, ending where their memory ends.
 class Floats {
   public:
     explicit Floats(size_t count = 0) : memory_(count + 1) {}
@@ -83,7 +83,7 @@ class Floats {
     std::vector<float> memory_;
 };
 
-struct Form {
+struct Sizes {
     int observations, actions;
     std::vector<int64_t> hidden;
     int batch;
@@ -97,7 +97,7 @@ struct Form {
     }
     std::vector<int> actor_widths() const { return widths(observations, actions); }
     std::vector<int> critic_widths() const { return widths(observations + actions, 1); }
-    size_t told() const { return static_cast<size_t>(batch) * (actions + 5); }
+    size_t output_count() const { return static_cast<size_t>(batch) * (actions + 5); }
 
     std::string name() const {
         std::string text = std::to_string(observations) + "+" + std::to_string(actions) + " (";
@@ -118,21 +118,23 @@ struct State {
     Tensors actor, critics;
 };
 
-struct Remembered {
+struct Sample {
     Floats observation, action, reward, next_observation;
     std::vector<uint8_t> terminated;
-    std::vector<int64_t> picked;
+    std::vector<int64_t> indices;
     Floats noise;
+    Floats discount = Floats(0);  // of each row; empty: gamma for all
 
     Td3Memory memory() const {
-        return {observation.data(), action.data(), reward.data(), next_observation.data(), terminated.data()};
+        return {observation.data(),      action.data(),     reward.data(),
+                next_observation.data(), terminated.data(), discount.size() ? discount.data() : nullptr};
     }
 };
 
-// The same numbers on every system, which the standard library's distributions are not.
-class Chance {
+// Gives the same numbers on every system, unlike the standard library's distributions.
+class Rng {
   public:
-    explicit Chance(uint64_t seed) : bits_(seed) {}
+    explicit Rng(uint64_t seed) : bits_(seed) {}
     float between(float low, float high) { return low + (high - low) * static_cast<float>(bits_() >> 40) / (1 << 24); }
     float normal() {
         float sum = -6;
@@ -145,29 +147,29 @@ class Chance {
     std::mt19937_64 bits_;
 };
 
-void fill_normal(Floats& numbers, float scale, Chance& chance) {
-    for (float& number : numbers) number = scale * chance.normal();
+void fill_normal(Floats& numbers, float scale, Rng& rng) {
+    for (float& number : numbers) number = scale * rng.normal();
 }
 
-void fill_between(Floats& numbers, float low, float high, Chance& chance) {
-    for (float& number : numbers) number = chance.between(low, high);
+void fill_between(Floats& numbers, float low, float high, Rng& rng) {
+    for (float& number : numbers) number = rng.between(low, high);
 }
 
-// With what Adam remembers of some updates, or, when fresh, of none.
-Tensors draw_tensors(const std::vector<int>& widths, int copies, bool fresh, Chance& chance) {
+// Adam's state is that of a few updates, or empty if `fresh`.
+Tensors random_tensors(const std::vector<int>& widths, int copies, bool fresh, Rng& rng) {
     Tensors tensors;
     for (size_t i = 0; i + 1 < widths.size(); ++i) {
         const float reach = 1.0f / std::sqrt(static_cast<float>(widths[i]));
         for (const bool bias : {false, true}) {
             const size_t count = static_cast<size_t>(copies) * widths[i + 1] * (bias ? 1 : widths[i]);
             Tensor tensor{Floats(count), Floats(count), Floats(count), Floats(count)};
-            // Biases above zero keep narrow layers from closing for good.
-            fill_between(tensor.value, bias ? 0 : -reach, reach, chance);
-            fill_normal(tensor.target, 0.1f * reach, chance);
+            // Positive biases keep the ReLUs of narrow layers from all being closed.
+            fill_between(tensor.value, bias ? 0 : -reach, reach, rng);
+            fill_normal(tensor.target, 0.1f * reach, rng);
             for (size_t n = 0; n < count; ++n) tensor.target.data()[n] += tensor.value.data()[n];
             if (!fresh) {
-                fill_normal(tensor.mean, 1e-4f, chance);
-                fill_between(tensor.square, 1e-9f, 1e-8f, chance);
+                fill_normal(tensor.mean, 1e-4f, rng);
+                fill_between(tensor.square, 1e-9f, 1e-8f, rng);
                 tensor.step = 7;
             }
             tensors.push_back(std::move(tensor));
@@ -176,36 +178,36 @@ Tensors draw_tensors(const std::vector<int>& widths, int copies, bool fresh, Cha
     return tensors;
 }
 
-State draw_state(const Form& form, bool fresh, Chance& chance) {
-    return {draw_tensors(form.actor_widths(), 1, fresh, chance), draw_tensors(form.critic_widths(), 2, fresh, chance)};
+State random_state(const Sizes& sizes, bool fresh, Rng& rng) {
+    return {random_tensors(sizes.actor_widths(), 1, fresh, rng), random_tensors(sizes.critic_widths(), 2, fresh, rng)};
 }
 
-Remembered draw_remembered(const Form& form, Chance& chance) {
-    const size_t rows = 2 * static_cast<size_t>(form.batch) + 3, observations = form.observations;
-    Remembered remembered{Floats(rows * observations), Floats(rows * form.actions), Floats(rows),
-                          Floats(rows * observations), {}, {}, Floats(static_cast<size_t>(form.batch) * form.actions)};
-    fill_normal(remembered.observation, 1, chance);
-    fill_normal(remembered.next_observation, 1, chance);
-    fill_between(remembered.action, -1, 1, chance);
-    fill_normal(remembered.reward, 1, chance);
-    fill_normal(remembered.noise, 1, chance);
-    for (size_t row = 0; row < rows; ++row) remembered.terminated.push_back(row % 3 == 0);
-    for (int i = 0; i < form.batch; ++i) remembered.picked.push_back(chance.below(rows));
-    remembered.picked.back() = static_cast<int64_t>(rows) - 1;  // the row behind which nothing is
-    remembered.picked.front() = 0;
-    return remembered;
+Sample random_sample(const Sizes& sizes, Rng& rng) {
+    const size_t rows = 2 * static_cast<size_t>(sizes.batch) + 3, observations = sizes.observations;
+    Sample sample{Floats(rows * observations), Floats(rows * sizes.actions), Floats(rows),
+                  Floats(rows * observations), {}, {}, Floats(static_cast<size_t>(sizes.batch) * sizes.actions)};
+    fill_normal(sample.observation, 1, rng);
+    fill_normal(sample.next_observation, 1, rng);
+    fill_between(sample.action, -1, 1, rng);
+    fill_normal(sample.reward, 1, rng);
+    fill_normal(sample.noise, 1, rng);
+    for (size_t row = 0; row < rows; ++row) sample.terminated.push_back(row % 3 == 0);
+    for (int i = 0; i < sizes.batch; ++i) sample.indices.push_back(rng.below(rows));
+    sample.indices.back() = static_cast<int64_t>(rows) - 1;  // the last row of the arrays
+    sample.indices.front() = 0;
+    return sample;
 }
 
-constexpr Td3Settings kSettings = {0.98, 0.005, 0.2, 0.5, 3e-4, 1e-3};  // gamma, tau, noise, its clip, both rates
+constexpr Td3Settings kSettings = {0.98, 0.005, 0.2, 0.5, 3e-4, 1e-3};  // gamma, tau, noise, noise clip, learning rates
 
-// ---- the plain retelling, in double precision ----
+// ---- the reference, in double precision ----
 
 using Numbers = std::vector<double>;
-using Arrays = std::vector<Numbers>;  // as the tensors are: weight, bias, weight, bias …
+using Arrays = std::vector<Numbers>;  // in the order of the tensors: weight, bias, weight, bias …
 
 struct Layer {
     int inputs, outputs;
-    Numbers weight, bias;  // the weight (outputs, inputs), whoever's it is
+    Numbers weight, bias;  // the weight (outputs, inputs), in the actor and the critics
 };
 
 using Network = std::vector<Layer>;
@@ -216,28 +218,28 @@ Arrays arrays_of(const Tensors& tensors, Floats Tensor::*part) {
     return arrays;
 }
 
-Network actor_of(const Form& form, const Arrays& arrays) {
+Network actor_of(const Sizes& sizes, const Arrays& arrays) {
     Network network;
-    const auto widths = form.actor_widths();
+    const auto widths = sizes.actor_widths();
     for (size_t i = 0; i + 1 < widths.size(); ++i) {
         network.push_back({widths[i], widths[i + 1], arrays[2 * i], arrays[2 * i + 1]});
     }
     return network;
 }
 
-// Both critics lie in one tensor, their weights (inputs, outputs).
-size_t critic_place(const Layer& layer, int which, int output, int input) {
+// Both critics share a tensor, their weights (inputs, outputs).
+size_t critic_index(const Layer& layer, int which, int output, int input) {
     return (static_cast<size_t>(which) * layer.inputs + input) * layer.outputs + output;
 }
 
-Network critic_of(const Form& form, const Arrays& arrays, int which) {
+Network critic_of(const Sizes& sizes, const Arrays& arrays, int which) {
     Network network;
-    const auto widths = form.critic_widths();
+    const auto widths = sizes.critic_widths();
     for (size_t i = 0; i + 1 < widths.size(); ++i) {
         Layer layer{widths[i], widths[i + 1], {}, {}};
         for (int output = 0; output < layer.outputs; ++output) {
             for (int input = 0; input < layer.inputs; ++input) {
-                layer.weight.push_back(arrays[2 * i][critic_place(layer, which, output, input)]);
+                layer.weight.push_back(arrays[2 * i][critic_index(layer, which, output, input)]);
             }
             layer.bias.push_back(arrays[2 * i + 1][static_cast<size_t>(which) * layer.outputs + output]);
         }
@@ -260,7 +262,7 @@ Arrays arrays_of_critics(const Network (&critics)[2]) {
             const Layer& layer = critics[which][i];
             for (int output = 0; output < layer.outputs; ++output) {
                 for (int input = 0; input < layer.inputs; ++input) {
-                    weight[critic_place(layer, which, output, input)] =
+                    weight[critic_index(layer, which, output, input)] =
                         layer.weight[static_cast<size_t>(output) * layer.inputs + input];
                 }
             }
@@ -279,11 +281,11 @@ Network zeros_like(Network network) {
     return network;
 }
 
-// One row's way through a network.
+// One row's forward pass.
 struct Pass {
     Arrays inputs;  // of each layer
     Numbers output;
-    double nearest = 1;  // how near a hidden sum came to zero, against the sum of the sizes
+    double kink_distance = 1;  // the smallest hidden sum, relative to the sum of absolute values
 };
 
 Pass forward(const Network& network, Numbers x) {
@@ -298,7 +300,7 @@ Pass forward(const Network& network, Numbers x) {
                 const double product = weight[input] * x[input];
                 sum += product, sizes += std::abs(product);
             }
-            if (hidden && sizes > 0) pass.nearest = std::min(pass.nearest, std::abs(sum) / sizes);
+            if (hidden && sizes > 0) pass.kink_distance = std::min(pass.kink_distance, std::abs(sum) / sizes);
             y[output] = hidden ? std::max(sum, 0.0) : sum;
         }
         pass.inputs.push_back(std::exchange(x, std::move(y)));
@@ -307,42 +309,43 @@ Pass forward(const Network& network, Numbers x) {
     return pass;
 }
 
-// Adds this row's part to the gradient, where there is one; returns the slope in the row itself.
-Numbers backward(const Network& network, const Pass& pass, Numbers slope, Network* gradient) {
+// Adds this row's part to the gradient unless it is nullptr; returns the gradient with respect to the input row.
+Numbers backward(const Network& network, const Pass& pass, Numbers output_gradient, Network* gradient) {
     for (size_t i = network.size(); i-- > 0;) {
         const Layer& layer = network[i];
         const Numbers& x = pass.inputs[i];
         Numbers before(layer.inputs);
         for (int output = 0; output < layer.outputs; ++output) {
-            if (slope[output] == 0) continue;
+            if (output_gradient[output] == 0) continue;
             const size_t line = static_cast<size_t>(output) * layer.inputs;
             for (int input = 0; input < layer.inputs; ++input) {
-                before[input] += slope[output] * layer.weight[line + input];
-                if (gradient) (*gradient)[i].weight[line + input] += slope[output] * x[input];
+                before[input] += output_gradient[output] * layer.weight[line + input];
+                if (gradient) (*gradient)[i].weight[line + input] += output_gradient[output] * x[input];
             }
-            if (gradient) (*gradient)[i].bias[output] += slope[output];
+            if (gradient) (*gradient)[i].bias[output] += output_gradient[output];
         }
-        if (i > 0) {  // x is what a ReLU let through
+        if (i > 0) {  // x is the output of a ReLU
             for (int input = 0; input < layer.inputs; ++input) before[input] *= x[input] > 0;
         }
-        slope = std::move(before);
+        output_gradient = std::move(before);
     }
-    return slope;
+    return output_gradient;
 }
 
 struct Adam {
     double lr, step;
-    double moved(double value, double mean, double square) const {
-        const double even_mean = mean / (1 - std::pow(0.9, step)), even_square = square / (1 - std::pow(0.999, step));
-        return value - lr * even_mean / (std::sqrt(even_square) + 1e-8);
+    double stepped(double value, double mean, double square) const {
+        const double unbiased_mean = mean / (1 - std::pow(0.9, step));
+        const double unbiased_square = square / (1 - std::pow(0.999, step));
+        return value - lr * unbiased_mean / (std::sqrt(unbiased_square) + 1e-8);
     }
 };
 
-// What Adam remembers after a gradient.
-struct Memories {
+// Adam's moments after a gradient.
+struct Moments {
     Arrays mean, square;
-    Memories() = default;
-    Memories(const Tensors& before, const Arrays& gradient)
+    Moments() = default;
+    Moments(const Tensors& before, const Arrays& gradient)
         : mean(arrays_of(before, &Tensor::mean)), square(arrays_of(before, &Tensor::square)) {
         for (size_t i = 0; i < gradient.size(); ++i) {
             for (size_t n = 0; n < gradient[i].size(); ++n) {
@@ -355,59 +358,60 @@ struct Memories {
 };
 
 struct Expected {
-    Memories actor, critics;
+    Moments actor, critics;
     Numbers next_action, next_q[2], target, q[2];
     double means[5] = {0, std::nan(""), 0, 0, 0};
-    std::vector<int> too_near;  // rows whose gradient floats cannot be held to
+    std::vector<int> near_kink;  // rows whose gradient cannot be compared
 };
 
 Numbers row_of(const Floats& matrix, int64_t row, int columns) {
     return Numbers(matrix.data() + row * columns, matrix.data() + (row + 1) * columns);
 }
 
-Numbers joined(Numbers x, const Numbers& y) {
+Numbers concatenated(Numbers x, const Numbers& y) {
     x.insert(x.end(), y.begin(), y.end());
     return x;
 }
 
-Numbers squashed(Numbers x) {
+Numbers tanh_of(Numbers x) {
     for (double& number : x) number = std::tanh(number);
     return x;
 }
 
-Expected retold(const Form& form, const State& state, const Remembered& remembered, bool delayed) {
+Expected reference_update(const Sizes& sizes, const State& state, const Sample& sample, bool delayed) {
     Expected expected;
-    const int batch = form.batch, actions = form.actions;
+    const int batch = sizes.batch, actions = sizes.actions;
     Arrays critic_values = arrays_of(state.critics, &Tensor::value);
     const Arrays critic_targets = arrays_of(state.critics, &Tensor::target);
-    const Network critics[2] = {critic_of(form, critic_values, 0), critic_of(form, critic_values, 1)};
-    const Network targets[2] = {critic_of(form, critic_targets, 0), critic_of(form, critic_targets, 1)};
-    const Network actor = actor_of(form, arrays_of(state.actor, &Tensor::value));
-    const Network actor_target = actor_of(form, arrays_of(state.actor, &Tensor::target));
+    const Network critics[2] = {critic_of(sizes, critic_values, 0), critic_of(sizes, critic_values, 1)};
+    const Network targets[2] = {critic_of(sizes, critic_targets, 0), critic_of(sizes, critic_targets, 1)};
+    const Network actor = actor_of(sizes, arrays_of(state.actor, &Tensor::value));
+    const Network actor_target = actor_of(sizes, arrays_of(state.actor, &Tensor::target));
 
     Network gradients[2] = {zeros_like(critics[0]), zeros_like(critics[1])};
-    Numbers nearest(batch, 1.0);
+    Numbers kink_distance(batch, 1.0);
     for (int i = 0; i < batch; ++i) {
-        const int64_t row = remembered.picked[i];
-        const Numbers next = row_of(remembered.next_observation, row, form.observations);
-        Numbers next_action = squashed(forward(actor_target, next).output);
+        const int64_t row = sample.indices[i];
+        const Numbers next = row_of(sample.next_observation, row, sizes.observations);
+        Numbers next_action = tanh_of(forward(actor_target, next).output);
         for (int j = 0; j < actions; ++j) {
-            const double noise = remembered.noise.data()[i * actions + j] * kSettings.target_noise;
+            const double noise = sample.noise.data()[i * actions + j] * kSettings.target_noise;
             next_action[j] += std::clamp(noise, -kSettings.noise_clip, kSettings.noise_clip);
             next_action[j] = std::clamp(next_action[j], -1.0, 1.0);
         }
-        expected.next_action = joined(std::move(expected.next_action), next_action);
+        expected.next_action = concatenated(std::move(expected.next_action), next_action);
         for (int which = 0; which < 2; ++which) {
-            expected.next_q[which].push_back(forward(targets[which], joined(next, next_action)).output[0]);
+            expected.next_q[which].push_back(forward(targets[which], concatenated(next, next_action)).output[0]);
         }
         const double future = std::min(expected.next_q[0][i], expected.next_q[1][i]);
-        const double reward = remembered.reward.data()[row];
-        const double target = reward + (remembered.terminated[row] ? 0 : kSettings.gamma * future);
+        const double reward = sample.reward.data()[row];
+        const double discount = sample.discount.size() ? sample.discount.data()[row] : kSettings.gamma;
+        const double target = reward + (sample.terminated[row] ? 0 : discount * future);
         expected.target.push_back(target);
         expected.means[4] += target / batch;
 
-        const Numbers known = joined(row_of(remembered.observation, row, form.observations),
-                                     row_of(remembered.action, row, actions));
+        const Numbers known = concatenated(row_of(sample.observation, row, sizes.observations),
+                                     row_of(sample.action, row, actions));
         for (int which = 0; which < 2; ++which) {
             const Pass pass = forward(critics[which], known);
             const double q = pass.output[0];
@@ -415,10 +419,10 @@ Expected retold(const Form& form, const State& state, const Remembered& remember
             expected.means[0] += (q - target) * (q - target) / batch;
             expected.means[2 + which] += q / batch;
             backward(critics[which], pass, {2 * (q - target) / batch}, &gradients[which]);
-            nearest[i] = std::min(nearest[i], pass.nearest);
+            kink_distance[i] = std::min(kink_distance[i], pass.kink_distance);
         }
     }
-    expected.critics = Memories(state.critics, arrays_of_critics(gradients));
+    expected.critics = Moments(state.critics, arrays_of_critics(gradients));
 
     Network actor_gradient = zeros_like(actor);
     if (delayed) {
@@ -426,76 +430,76 @@ Expected retold(const Form& form, const State& state, const Remembered& remember
             const Adam adam{kSettings.critic_lr, state.critics[i].step + 1.0};
             for (size_t n = 0; n < critic_values[i].size(); ++n) {
                 critic_values[i][n] =
-                    adam.moved(critic_values[i][n], expected.critics.mean[i][n], expected.critics.square[i][n]);
+                    adam.stepped(critic_values[i][n], expected.critics.mean[i][n], expected.critics.square[i][n]);
             }
         }
-        const Network critic = critic_of(form, critic_values, 0);
+        const Network critic = critic_of(sizes, critic_values, 0);
         expected.means[1] = 0;
         for (int i = 0; i < batch; ++i) {
-            const Numbers observation = row_of(remembered.observation, remembered.picked[i], form.observations);
-            const Pass played = forward(actor, observation);
-            const Numbers action = squashed(played.output);
-            const Pass judged = forward(critic, joined(observation, action));
-            expected.means[1] -= judged.output[0] / batch;
-            const Numbers into = backward(critic, judged, {-1.0 / batch}, nullptr);
-            Numbers slope(into.end() - actions, into.end());
-            for (int j = 0; j < actions; ++j) slope[j] *= 1 - action[j] * action[j];
-            backward(actor, played, slope, &actor_gradient);
-            nearest[i] = std::min({nearest[i], played.nearest, judged.nearest});
+            const Numbers observation = row_of(sample.observation, sample.indices[i], sizes.observations);
+            const Pass actor_pass = forward(actor, observation);
+            const Numbers action = tanh_of(actor_pass.output);
+            const Pass critic_pass = forward(critic, concatenated(observation, action));
+            expected.means[1] -= critic_pass.output[0] / batch;
+            const Numbers into = backward(critic, critic_pass, {-1.0 / batch}, nullptr);
+            Numbers output_gradient(into.end() - actions, into.end());
+            for (int j = 0; j < actions; ++j) output_gradient[j] *= 1 - action[j] * action[j];
+            backward(actor, actor_pass, output_gradient, &actor_gradient);
+            kink_distance[i] = std::min({kink_distance[i], actor_pass.kink_distance, critic_pass.kink_distance});
         }
-        expected.actor = Memories(state.actor, arrays_of_actor(actor_gradient));
+        expected.actor = Moments(state.actor, arrays_of_actor(actor_gradient));
     }
     for (int i = 0; i < batch; ++i) {
-        if (nearest[i] < kTooNear) expected.too_near.push_back(i);
+        if (kink_distance[i] < kKinkMargin) expected.near_kink.push_back(i);
     }
     return expected;
 }
 
 // ---- engines ----
 
-// Through the C interface.
-class Interface final : public td3::Performer {
+// Calls the C interface.
+class Interface final : public td3::Engine {
   public:
-    Interface(const std::string& kernels, const Form& form, int64_t rows, int64_t threads) {
-        const Td3Shape shape = form.shape();
+    Interface(const std::string& kernels, const Sizes& sizes, int64_t rows, int64_t threads) {
+        const Td3Shape shape = sizes.shape();
         engine_ = td3_new(kernels.c_str(), &shape, rows, threads);
-        check(engine_ != nullptr, "%s: no engine for %s", kernels.c_str(), form.name().c_str());
+        check(engine_ != nullptr, "%s: no engine for %s", kernels.c_str(), sizes.name().c_str());
         if (!engine_) std::exit(1);
     }
     ~Interface() override { td3_free(engine_); }
     void bind(const Td3Tensor* actor, const Td3Tensor* critics) override { td3_bind(engine_, actor, critics); }
     void refresh() override { td3_refresh(engine_); }
-    void update(const Td3Settings& settings, const Td3Memory& memory, const int64_t* picked, const float* noise,
-                bool delayed, double* means, float* told) override {
-        td3_update(engine_, &settings, &memory, picked, noise, delayed, means, told);
+    void update(const Td3Settings& settings, const Td3Memory& memory, const int64_t* indices, const float* noise,
+                bool delayed, double* means, float* outputs) override {
+        td3_update(engine_, &settings, &memory, indices, noise, delayed, means, outputs);
     }
     void act(const float* observations, int64_t rows, float* actions) override {
-        if (!td3_act(engine_, observations, rows, actions)) std::abort();  // there is memory enough
+        if (!td3_act(engine_, observations, rows, actions)) std::abort();  // memory suffices here
     }
 
   private:
     Td3Engine* engine_;
 };
 
-// The wide kernels, which the interface does not know: what interface.cpp does, done here.
-class Wide final : public td3::Performer {
+// The wide kernels, which the interface does not have: does what interface.cpp does.
+class Wide final : public td3::Engine {
   public:
-    Wide(const Form& form, int64_t rows, int threads)
-        : performer_(td3::wide_kernels.make(form.shape(), rows, threads)) {}
-    void bind(const Td3Tensor* actor, const Td3Tensor* critics) override { performer_->bind(actor, critics); }
-    void refresh() override { performer_->refresh(); }
-    void update(const Td3Settings& settings, const Td3Memory& memory, const int64_t* picked, const float* noise,
-                bool delayed, double* means, float* told) override {
+    Wide(const Sizes& sizes, int64_t rows, int threads)
+        : engine_(td3::wide_kernels.make(sizes.shape(), rows, threads)) {}
+    void bind(const Td3Tensor* actor, const Td3Tensor* critics) override { engine_->bind(actor, critics); }
+    void refresh() override { engine_->refresh(); }
+    void update(const Td3Settings& settings, const Td3Memory& memory, const int64_t* indices, const float* noise,
+                bool delayed, double* means, float* outputs) override {
         const td3::FlushDenormals flush;
-        performer_->update(settings, memory, picked, noise, delayed, means, told);
+        engine_->update(settings, memory, indices, noise, delayed, means, outputs);
     }
     void act(const float* observations, int64_t rows, float* actions) override {
         const td3::FlushDenormals flush;
-        performer_->act(observations, rows, actions);
+        engine_->act(observations, rows, actions);
     }
 
   private:
-    std::unique_ptr<td3::Performer> performer_;
+    std::unique_ptr<td3::Engine> engine_;
 };
 
 std::vector<std::string> all_kernels() {
@@ -505,12 +509,12 @@ std::vector<std::string> all_kernels() {
     return names;
 }
 
-std::unique_ptr<td3::Performer> make(const std::string& kernels, const Form& form, int64_t rows, int threads) {
-    if (kernels == td3::wide_kernels.name) return std::make_unique<Wide>(form, rows, threads);
-    return std::make_unique<Interface>(kernels, form, rows, threads);
+std::unique_ptr<td3::Engine> make(const std::string& kernels, const Sizes& sizes, int64_t rows, int threads) {
+    if (kernels == td3::wide_kernels.name) return std::make_unique<Wide>(sizes, rows, threads);
+    return std::make_unique<Interface>(kernels, sizes, rows, threads);
 }
 
-void bind(td3::Performer& engine, State& state) {
+void bind(td3::Engine& engine, State& state) {
     std::vector<Td3Tensor> bound[2];
     for (Tensors* tensors : {&state.actor, &state.critics}) {
         for (Tensor& tensor : *tensors) {
@@ -522,46 +526,46 @@ void bind(td3::Performer& engine, State& state) {
     engine.refresh();
 }
 
-// An engine that only acts knows nothing but the actor's values.
-void bind_to_act(td3::Performer& engine, State& state) {
+// An engine that only acts gets the actor's values alone.
+void bind_actor(td3::Engine& engine, State& state) {
     std::vector<Td3Tensor> bound;
     for (Tensor& tensor : state.actor) bound.push_back({tensor.value.data(), nullptr, nullptr, nullptr, nullptr});
     engine.bind(bound.data(), nullptr);
     engine.refresh();
 }
 
-// What an update said and left behind.
+// What updates returned and the state they left.
 struct Outcome {
     State state;
     std::vector<double> means;
-    std::vector<float> told;
+    std::vector<float> outputs;
 };
 
-struct Way {
+struct Options {
     int threads;
-    bool told = true;
+    bool outputs = true;
     bool refreshed = false;  // before every update
 };
 
-void update(td3::Performer& engine, const Form& form, const Remembered& remembered, bool delayed, bool tell,
+void update(td3::Engine& engine, const Sizes& sizes, const Sample& sample, bool delayed, bool with_outputs,
             Outcome& outcome) {
     double means[5];
-    Floats told(form.told());
-    engine.update(kSettings, remembered.memory(), remembered.picked.data(), remembered.noise.data(), delayed, means,
-                  tell ? told.data() : nullptr);
+    Floats outputs(sizes.output_count());
+    engine.update(kSettings, sample.memory(), sample.indices.data(), sample.noise.data(), delayed, means,
+                  with_outputs ? outputs.data() : nullptr);
     outcome.means.insert(outcome.means.end(), means, means + 5);
-    if (tell) outcome.told.insert(outcome.told.end(), told.begin(), told.end());
+    if (with_outputs) outcome.outputs.insert(outcome.outputs.end(), outputs.begin(), outputs.end());
 }
 
-// Every second update is a delayed one.
-Outcome updated(const std::string& kernels, const Form& form, const State& state, const Remembered& remembered,
-                int updates, Way way) {
+// Every second update is delayed.
+Outcome updated(const std::string& kernels, const Sizes& sizes, const State& state, const Sample& sample,
+                int updates, Options options) {
     Outcome outcome{state, {}, {}};
-    const auto engine = make(kernels, form, form.batch, way.threads);
+    const auto engine = make(kernels, sizes, sizes.batch, options.threads);
     bind(*engine, outcome.state);
     for (int i = 1; i <= updates; ++i) {
-        if (way.refreshed) engine->refresh();
-        update(*engine, form, remembered, i % 2 == 0, way.told, outcome);
+        if (options.refreshed) engine->refresh();
+        update(*engine, sizes, sample, i % 2 == 0, options.outputs, outcome);
     }
     return outcome;
 }
@@ -574,7 +578,7 @@ double largest(const Numbers& numbers) {
     return size;
 }
 
-// The largest difference; infinite where one is no number.
+// The largest difference; infinite if one is NaN.
 double distance(const float* found, const Numbers& expected) {
     double most = 0;
     for (size_t i = 0; i < expected.size(); ++i) {
@@ -586,9 +590,9 @@ double distance(const float* found, const Numbers& expected) {
 }
 
 void check_near(const float* found, const Numbers& expected, double size, double tolerance, const std::string& what) {
-    const double apart = distance(found, expected);
-    check(apart <= tolerance * size, "%s: %.3g apart, where %.3g is large; allowed is %.3g of it", what.c_str(), apart,
-          size, tolerance);
+    const double difference = distance(found, expected);
+    check(difference <= tolerance * size, "%s: differs by %.3g; the scale is %.3g, allowed is %.3g of it", what.c_str(),
+          difference, size, tolerance);
 }
 
 void check_near(const float* found, const Numbers& expected, double tolerance, const std::string& what) {
@@ -611,8 +615,8 @@ void check_same(const Container& found, const Container& expected, const std::st
 const std::pair<const char*, Floats Tensor::*> kParts[] = {
     {"value", &Tensor::value}, {"mean", &Tensor::mean}, {"square", &Tensor::square}, {"target", &Tensor::target}};
 
-std::string tensor_name(const char* network, size_t place) {
-    return std::string(network) + (place % 2 ? " bias " : " weight ") + std::to_string(place / 2);
+std::string tensor_name(const char* network, size_t index) {
+    return std::string(network) + (index % 2 ? " bias " : " weight ") + std::to_string(index / 2);
 }
 
 void check_same_tensors(const Tensors& found, const Tensors& expected, const char* network, const std::string& what) {
@@ -629,12 +633,12 @@ void check_same_outcome(const Outcome& found, const Outcome& expected, const std
     check_same_tensors(found.state.actor, expected.state.actor, "actor", what);
     check_same_tensors(found.state.critics, expected.state.critics, "critics", what);
     check_same(found.means, expected.means, what + ": means");
-    if (!found.told.empty()) check_same(found.told, expected.told, what + ": told");
+    if (!found.outputs.empty()) check_same(found.outputs, expected.outputs, what + ": outputs");
 }
 
-// Adam's memories follow from the retold gradient; the values and targets from what was there and Adam's memories,
-// whose floats are taken as they are, for Adam makes a large step of the smallest gradient and of its rounding.
-void check_learned(const Tensors& found, const Tensors& before, const Memories& expected, double lr, bool followed,
+// Adam's moments are compared with the reference's. Values and targets are computed from the values before and the
+// moments found, because Adam turns the rounding of a tiny gradient into a large step.
+void check_learned(const Tensors& found, const Tensors& before, const Moments& expected, double lr, bool target_moves,
                    const char* network, const std::string& what) {
     for (size_t i = 0; i < found.size(); ++i) {
         const std::string name = what + ": " + tensor_name(network, i);
@@ -645,16 +649,16 @@ void check_learned(const Tensors& found, const Tensors& before, const Memories& 
         const Adam adam{lr, now.step};
         Numbers value, target;
         for (size_t n = 0; n < now.value.size(); ++n) {
-            value.push_back(adam.moved(then.value.data()[n], now.mean.data()[n], now.square.data()[n]));
+            value.push_back(adam.stepped(then.value.data()[n], now.mean.data()[n], now.square.data()[n]));
             const double old = then.target.data()[n];
-            target.push_back(followed ? old + kSettings.tau * (now.value.data()[n] - old) : old);
+            target.push_back(target_moves ? old + kSettings.tau * (now.value.data()[n] - old) : old);
         }
         check_near(now.value.data(), value, kStepTolerance, name + "'s value");
-        check_near(now.target.data(), target, followed ? kStepTolerance : 0, name + "'s target");
+        check_near(now.target.data(), target, target_moves ? kStepTolerance : 0, name + "'s target");
     }
 }
 
-// The parts of `told`, in their order.
+// The parts of `outputs`, in their order.
 std::vector<std::pair<const char*, const Numbers*>> parts_of(const Expected& expected) {
     return {{"next_action", &expected.next_action}, {"next_q1", &expected.next_q[0]}, {"next_q2", &expected.next_q[1]},
             {"target", &expected.target},           {"q1", &expected.q[0]},           {"q2", &expected.q[1]}};
@@ -668,12 +672,12 @@ void check_expected(const Outcome& found, const State& before, const Expected& e
     } else {
         check_same_tensors(found.state.actor, before.actor, "actor", what + ", not delayed");
     }
-    double size = 0;  // of all that is told, for a value can be the small rest of large sums
+    double size = 0;  // of all outputs, because one can be the small difference of large sums
     for (const auto& [part, numbers] : parts_of(expected)) size = std::max(size, largest(*numbers));
-    const float* told = found.told.data();
+    const float* outputs = found.outputs.data();
     for (const auto& [part, numbers] : parts_of(expected)) {
-        check_near(told, *numbers, size, kForwardTolerance, what + ": " + part);
-        told += numbers->size();
+        check_near(outputs, *numbers, size, kForwardTolerance, what + ": " + part);
+        outputs += numbers->size();
     }
     for (int i = 0; i < 5; ++i) {
         const double mean = found.means[i], right = expected.means[i];
@@ -685,14 +689,14 @@ void check_expected(const Outcome& found, const State& before, const Expected& e
 
 // ---- the checks ----
 
-const Form kForms[] = {
+const Sizes kSizes[] = {
     {1, 1, {1}, 1},
     {1, 1, {3}, 7},
     {17, 6, {17}, 100},
     {376, 17, {257}, 7},
     {17, 6, {255, 17}, 256},
     {17, 6, {257, 255}, 7},
-    {17, 2, {40, 100}, 7},  // the last strips of one row, which are taken four at once, are not four
+    {17, 2, {40, 100}, 7},  // one row takes four strips at once; here fewer than four are left
     {376, 17, {17, 3}, 256},
     {1, 17, {257, 1}, 7},
     {17, 1, {1, 17}, 100},
@@ -703,31 +707,35 @@ const Form kForms[] = {
     {17, 6, {257, 17, 1, 255}, 7},
 };
 
-// A first update, of which Adam's mean is a tenth of the gradient, and a later one; one of them is delayed.
-void check_against_retelling(const Form& form, bool first_is_delayed, Chance& chance) {
+// Compares a first update, after which Adam's mean is a tenth of the gradient, and a later one; one of them is delayed.
+void check_against_reference(const Sizes& sizes, bool first_is_delayed, Rng& rng) {
     for (const bool fresh : {true, false}) {
         const bool delayed = fresh == first_is_delayed;
-        const State state = draw_state(form, fresh, chance);
-        Remembered remembered = draw_remembered(form, chance);
-        Expected expected = retold(form, state, remembered, delayed);
-        while (!expected.too_near.empty()) {
-            for (int row : expected.too_near) remembered.picked[row] = chance.below(remembered.terminated.size());
-            expected = retold(form, state, remembered, delayed);
+        const State state = random_state(sizes, fresh, rng);
+        Sample sample = random_sample(sizes, rng);
+        if (delayed) {
+            sample.discount = Floats(sample.reward.size());
+            fill_between(sample.discount, 0.5f, 1, rng);
         }
-        check(largest(expected.critics.mean[0]) > 0, "%s: a gradient of zero proves nothing", form.name().c_str());
+        Expected expected = reference_update(sizes, state, sample, delayed);
+        while (!expected.near_kink.empty()) {
+            for (int row : expected.near_kink) sample.indices[row] = rng.below(sample.terminated.size());
+            expected = reference_update(sizes, state, sample, delayed);
+        }
+        check(largest(expected.critics.mean[0]) > 0, "%s: a gradient of zero proves nothing", sizes.name().c_str());
 
         std::vector<Outcome> outcomes;
         for (const std::string& kernels : all_kernels()) {
             Outcome& outcome = outcomes.emplace_back(Outcome{state, {}, {}});
-            const auto engine = make(kernels, form, form.batch, 1);
+            const auto engine = make(kernels, sizes, sizes.batch, 1);
             bind(*engine, outcome.state);
-            update(*engine, form, remembered, delayed, true, outcome);
-            const std::string what = form.name() + " " + kernels;
+            update(*engine, sizes, sample, delayed, true, outcome);
+            const std::string what = sizes.name() + " " + kernels;
             check_expected(outcome, state, expected, delayed, what);
 
             const Outcome& first = outcomes.front();
-            check_near(outcome.told.data(), Numbers(first.told.begin(), first.told.end()), 2 * kForwardTolerance,
-                       what + ": told, and by " + all_kernels()[0]);
+            check_near(outcome.outputs.data(), Numbers(first.outputs.begin(), first.outputs.end()),
+                       2 * kForwardTolerance, what + ": outputs, and by " + all_kernels()[0]);
             const Arrays means = arrays_of(first.state.critics, &Tensor::mean);
             for (size_t i = 0; i < means.size(); ++i) {
                 check_near(outcome.state.critics[i].mean.data(), means[i], 2 * kGradientTolerance,
@@ -737,129 +745,130 @@ void check_against_retelling(const Form& form, bool first_is_delayed, Chance& ch
     }
 }
 
-void check_threads(const Form& form, Chance& chance) {
-    const State state = draw_state(form, true, chance);
-    const Remembered remembered = draw_remembered(form, chance);
-    constexpr int updates = 3;  // the last one follows a delayed one
+void check_threads(const Sizes& sizes, Rng& rng) {
+    const State state = random_state(sizes, true, rng);
+    const Sample sample = random_sample(sizes, rng);
+    constexpr int updates = 3;  // the last one follows a delayed update
     for (const std::string& kernels : all_kernels()) {
-        const std::string what = form.name() + " " + kernels;
-        const Outcome alone = updated(kernels, form, state, remembered, updates, {1});
+        const std::string what = sizes.name() + " " + kernels;
+        const Outcome alone = updated(kernels, sizes, state, sample, updates, {1});
         for (const int threads : {2, 4}) {
-            check_same_outcome(updated(kernels, form, state, remembered, updates, {threads}), alone,
+            check_same_outcome(updated(kernels, sizes, state, sample, updates, {threads}), alone,
                                what + " by " + std::to_string(threads) + " threads");
         }
-        // An update leaves the engine's copies of the parameters as reading them anew would.
-        check_same_outcome(updated(kernels, form, state, remembered, updates, {2, false, true}), alone,
-                           what + " refreshed and not told");
+        // After an update the engine's copies of the parameters are those that a refresh would make.
+        check_same_outcome(updated(kernels, sizes, state, sample, updates, {2, false, true}), alone,
+                           what + " refreshed and without outputs");
     }
 }
 
-// Many short updates: helpers spin, fall asleep while the caller acts, and are woken again.
-void check_many_updates(Chance chance) {
-    const Form form{3, 2, {17, 5}, 9};
-    const State state = draw_state(form, true, chance);
-    const Remembered remembered = draw_remembered(form, chance);
+// Many short updates: workers spin, fall asleep while the caller acts, and are woken again.
+void check_many_updates(Rng rng) {
+    const Sizes sizes{3, 2, {17, 5}, 9};
+    const State state = random_state(sizes, true, rng);
+    const Sample sample = random_sample(sizes, rng);
     for (const std::string& kernels : all_kernels()) {
         Outcome outcomes[3] = {{state, {}, {}}, {state, {}, {}}, {state, {}, {}}};
         const int threads[3] = {1, 2, 4};
-        for (int way = 0; way < 3; ++way) {
-            const auto engine = make(kernels, form, form.batch, threads[way]);
-            bind(*engine, outcomes[way].state);
-            const int64_t rows = static_cast<int64_t>(remembered.reward.size());
-            Floats actions(remembered.reward.size() * form.actions);
+        for (int options = 0; options < 3; ++options) {
+            const auto engine = make(kernels, sizes, sizes.batch, threads[options]);
+            bind(*engine, outcomes[options].state);
+            const int64_t rows = static_cast<int64_t>(sample.reward.size());
+            Floats actions(sample.reward.size() * sizes.actions);
             for (int i = 1; i <= 200; ++i) {
-                update(*engine, form, remembered, i % 2 == 0, i % 3 == 0, outcomes[way]);
+                update(*engine, sizes, sample, i % 2 == 0, i % 3 == 0, outcomes[options]);
                 for (int times = 0; times < 20 && i % 20 == 0; ++times) {
-                    engine->act(remembered.observation.data(), rows, actions.data());
+                    engine->act(sample.observation.data(), rows, actions.data());
                 }
             }
-            check_same_outcome(outcomes[way], outcomes[0],
-                               kernels + " after 200 updates by " + std::to_string(threads[way]) + " threads");
+            check_same_outcome(outcomes[options], outcomes[0],
+                               kernels + " after 200 updates by " + std::to_string(threads[options]) + " threads");
         }
     }
 }
 
-void check_acting(const Form& form, Chance& chance) {
-    State state = draw_state(form, true, chance);
+void check_acting(const Sizes& sizes, Rng& rng) {
+    State state = random_state(sizes, true, rng);
     constexpr int most = 200;
-    Floats observations(static_cast<size_t>(most) * form.observations);
-    fill_normal(observations, 2, chance);
-    const Network actor = actor_of(form, arrays_of(state.actor, &Tensor::value));
+    Floats observations(static_cast<size_t>(most) * sizes.observations);
+    fill_normal(observations, 2, rng);
+    const Network actor = actor_of(sizes, arrays_of(state.actor, &Tensor::value));
     Numbers expected;
     for (int row = 0; row < most; ++row) {
-        const Pass pass = forward(actor, row_of(observations, row, form.observations));
-        expected = joined(std::move(expected), squashed(pass.output));
+        const Pass pass = forward(actor, row_of(observations, row, sizes.observations));
+        expected = concatenated(std::move(expected), tanh_of(pass.output));
     }
     for (const std::string& kernels : all_kernels()) {
-        const std::string what = form.name() + " " + kernels;
-        const auto engine = make(kernels, form, form.batch, 2), only_acting = make(kernels, form, 0, 1);
+        const std::string what = sizes.name() + " " + kernels;
+        const auto engine = make(kernels, sizes, sizes.batch, 2), actor_only = make(kernels, sizes, 0, 1);
         bind(*engine, state);
-        bind_to_act(*only_acting, state);
+        bind_actor(*actor_only, state);
 
-        Floats one_by_one(static_cast<size_t>(most) * form.actions);
+        Floats one_by_one(static_cast<size_t>(most) * sizes.actions);
         for (int row = 0; row < most; ++row) {
-            Floats observation(form.observations), action(form.actions);
-            std::copy_n(observations.data() + row * form.observations, form.observations, observation.data());
+            Floats observation(sizes.observations), action(sizes.actions);
+            std::copy_n(observations.data() + row * sizes.observations, sizes.observations, observation.data());
             engine->act(observation.data(), 1, action.data());
-            std::copy_n(action.data(), form.actions, one_by_one.data() + row * form.actions);
+            std::copy_n(action.data(), sizes.actions, one_by_one.data() + row * sizes.actions);
         }
         check_near(one_by_one.data(), expected, kForwardTolerance, what + ": actions");
 
         for (const int rows : {0, 1, 5, most}) {
-            Floats some(static_cast<size_t>(rows) * form.observations), right(static_cast<size_t>(rows) * form.actions);
+            Floats some(static_cast<size_t>(rows) * sizes.observations);
+            Floats right(static_cast<size_t>(rows) * sizes.actions);
             std::copy_n(observations.data(), some.size(), some.data());
             std::copy_n(one_by_one.data(), right.size(), right.data());
-            for (td3::Performer* performer : {engine.get(), only_acting.get()}) {
+            for (td3::Engine* engine : {engine.get(), actor_only.get()}) {
                 Floats found(right.size());
-                performer->act(some.data(), rows, found.data());
+                engine->act(some.data(), rows, found.data());
                 check_same(found, right, what + ": actions of " + std::to_string(rows) + " rows");
             }
         }
 
-        Floats no_number = observations, none(one_by_one.size());
-        no_number.data()[0] = NAN;
-        engine->act(no_number.data(), 1, none.data());
-        for (int j = 0; j < form.actions; ++j) {
+        Floats with_nan = observations, none(one_by_one.size());
+        with_nan.data()[0] = NAN;
+        engine->act(with_nan.data(), 1, none.data());
+        for (int j = 0; j < sizes.actions; ++j) {
             const float action = none.data()[j];
-            check(std::isnan(action), "%s: an observation that is no number makes %g", what.c_str(), action);
+            check(std::isnan(action), "%s: a NaN in the observation gives the action %g", what.c_str(), action);
         }
 
         std::vector<Floats> found(4, Floats(one_by_one.size()));
         std::vector<std::thread> threads;
         for (Floats& actions : found) {
-            threads.emplace_back([&] { only_acting->act(observations.data(), most, actions.data()); });
+            threads.emplace_back([&] { actor_only->act(observations.data(), most, actions.data()); });
         }
         for (std::thread& thread : threads) thread.join();
         for (const Floats& actions : found) check_same(actions, one_by_one, what + ": actions of several threads");
     }
 }
 
-void check_making_and_freeing(Chance chance) {
-    const Form form{17, 6, {17, 3}, 7};
-    const State state = draw_state(form, true, chance);
-    const Remembered remembered = draw_remembered(form, chance);
+void check_making_and_freeing(Rng rng) {
+    const Sizes sizes{17, 6, {17, 3}, 7};
+    const State state = random_state(sizes, true, rng);
+    const Sample sample = random_sample(sizes, rng);
     for (const std::string& kernels : all_kernels()) {
-        const Outcome right = updated(kernels, form, state, remembered, 1, {1});
+        const Outcome right = updated(kernels, sizes, state, sample, 1, {1});
         for (int i = 0; i < 20; ++i) {
-            make(kernels, form, form.batch, 4);  // nobody has been hired
-            make(kernels, form, 0, 1);
-            check_same_outcome(updated(kernels, form, state, remembered, 1, {4}), right, kernels + " made anew");
+            make(kernels, sizes, sizes.batch, 4);  // its workers were never started
+            make(kernels, sizes, 0, 1);
+            check_same_outcome(updated(kernels, sizes, state, sample, 1, {4}), right, kernels + " created again");
         }
     }
 }
 
-// Where the system gives no threads, the caller does all the work.
-void check_without_threads(Chance chance) {
+// Where the system allows no threads, the caller does all the work.
+void check_without_threads(Rng rng) {
 #if defined(__GLIBC__)
-    const Form form{17, 6, {17, 3}, 100};
-    const State state = draw_state(form, true, chance);
-    const Remembered remembered = draw_remembered(form, chance);
+    const Sizes sizes{17, 6, {17, 3}, 100};
+    const State state = random_state(sizes, true, rng);
+    const Sample sample = random_sample(sizes, rng);
     pthread_attr_t usual, impossible;
     pthread_getattr_default_np(&usual);
     pthread_attr_init(&impossible);
     pthread_attr_setstacksize(&impossible, size_t{1} << 50);  // more than there are addresses
     for (const std::string& kernels : all_kernels()) {
-        const Outcome right = updated(kernels, form, state, remembered, 2, {1});
+        const Outcome right = updated(kernels, sizes, state, sample, 2, {1});
         pthread_setattr_default_np(&impossible);
         bool refused = false;
         try {
@@ -868,7 +877,7 @@ void check_without_threads(Chance chance) {
             refused = true;
         }
         check(refused, "%s: threads can still be made, which proves nothing", kernels.c_str());
-        check_same_outcome(updated(kernels, form, state, remembered, 2, {4}), right, kernels + " without threads");
+        check_same_outcome(updated(kernels, sizes, state, sample, 2, {4}), right, kernels + " without threads");
         pthread_setattr_default_np(&usual);
     }
     pthread_attr_destroy(&usual);
@@ -876,8 +885,8 @@ void check_without_threads(Chance chance) {
 #endif
 }
 
-// Until every other thread sleeps. A sanitizer does not guard its own memory against a fork: what a helper has locked
-// there while it begins stays locked in the child, and the child waits for ever.
+// Waits until every other thread sleeps. A sanitizer does not protect its own memory against a fork: what a starting
+// worker has locked there stays locked in the child, and the child waits for ever.
 void wait_until_others_sleep() {
 #if defined(__linux__)
     for (int seen = 0; seen < 3;) {
@@ -894,20 +903,20 @@ void wait_until_others_sleep() {
 #endif
 }
 
-// Its helpers stay behind in the process it was forked from.
-void check_fork(Chance chance) {
+// The workers stay behind in the parent process.
+void check_fork(Rng rng) {
 #if defined(UNDER_THREAD_SANITIZER)
-    return;  // it allows no new threads in a process that was forked from one with several
+    return;  // it allows no new threads in a child of a process with several
 #endif
-    const Form form{17, 6, {17, 3}, 100};
-    const State state = draw_state(form, true, chance);
-    const Remembered remembered = draw_remembered(form, chance);
+    const Sizes sizes{17, 6, {17, 3}, 100};
+    const State state = random_state(sizes, true, rng);
+    const Sample sample = random_sample(sizes, rng);
     for (const std::string& kernels : all_kernels()) {
-        const Outcome right = updated(kernels, form, state, remembered, 2, {1});
+        const Outcome right = updated(kernels, sizes, state, sample, 2, {1});
         Outcome outcome{state, {}, {}};
-        auto engine = make(kernels, form, form.batch, 2);
+        auto engine = make(kernels, sizes, sizes.batch, 2);
         bind(*engine, outcome.state);
-        update(*engine, form, remembered, false, true, outcome);
+        update(*engine, sizes, sample, false, true, outcome);
         for (const bool updates : {true, false}) {
             std::fflush(stdout);
             wait_until_others_sleep();
@@ -915,22 +924,22 @@ void check_fork(Chance chance) {
             if (child == 0) {
                 failed = 0;
                 if (updates) {
-                    update(*engine, form, remembered, true, true, outcome);
+                    update(*engine, sizes, sample, true, true, outcome);
                     check_same_outcome(outcome, right, kernels + " after a fork, in the child");
                 }
                 engine.reset();
                 std::fflush(stdout);
                 if (failed > 0) _exit(1);
-                // What the helpers left here ends only with the process: whoever looks for lost memory must not look.
+                // The workers' memory is freed only with the process: replace it before a leak check runs.
                 execlp("true", "true", nullptr);
                 _exit(2);
             }
             int status = -1;
-            check(waitpid(child, &status, 0) == child, "%s: the child is lost", kernels.c_str());
+            check(waitpid(child, &status, 0) == child, "%s: the child cannot be waited for", kernels.c_str());
             check(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s: the child that %s ended with status %d",
                   kernels.c_str(), updates ? "updated" : "only freed its engine", status);
         }
-        update(*engine, form, remembered, true, true, outcome);
+        update(*engine, sizes, sample, true, true, outcome);
         check_same_outcome(outcome, right, kernels + " after a fork, in the parent");
     }
 }
@@ -947,40 +956,40 @@ uint64_t floating_point_setting() {
 #endif
 }
 
-void check_denormals_are_left_alone(Chance chance) {
-    const Form form{17, 6, {17, 3}, 7};
-    State state = draw_state(form, true, chance);
-    const Remembered remembered = draw_remembered(form, chance);
+void check_denormals_are_left_alone(Rng rng) {
+    const Sizes sizes{17, 6, {17, 3}, 7};
+    State state = random_state(sizes, true, rng);
+    const Sample sample = random_sample(sizes, rng);
     for (const std::string& kernels : all_kernels()) {
-        const auto engine = make(kernels, form, form.batch, 2);
+        const auto engine = make(kernels, sizes, sizes.batch, 2);
         bind(*engine, state);
         const auto compare = [&](const char* caller) {
             const uint64_t before = floating_point_setting();
-            Floats actions(form.actions);
+            Floats actions(sizes.actions);
             double means[5];
-            engine->act(remembered.observation.data(), 1, actions.data());
+            engine->act(sample.observation.data(), 1, actions.data());
             const uint64_t acted = floating_point_setting();
-            engine->update(kSettings, remembered.memory(), remembered.picked.data(), remembered.noise.data(), true,
+            engine->update(kSettings, sample.memory(), sample.indices.data(), sample.noise.data(), true,
                            means, nullptr);
             const uint64_t learned = floating_point_setting();
             check(acted == before && learned == before, "%s, %s: the setting %jx became %jx acting, %jx learning",
                   kernels.c_str(), caller, uintmax_t{before}, uintmax_t{acted}, uintmax_t{learned});
         };
-        compare("a caller who keeps denormals");
+        compare("a caller that keeps denormals");
         const td3::FlushDenormals flush;
-        compare("a caller who flushes them");
+        compare("a caller that flushes them");
     }
 }
 
 void check_interface() {
     check(td3_interface() == TD3_INTERFACE, "the interface is %jd", intmax_t{td3_interface()});
-    const Form form{1, 1, {3}, 1};
-    const Td3Shape shape = form.shape();
-    check(td3_new("abacus", &shape, 1, 1) == nullptr, "there are kernels named abacus");
-    check(td3_peak("abacus", 1, 1e-3) == 0, "an abacus has a peak");
-    for (int64_t place = 0; td3_kernels(place); ++place) {
-        const double peak = td3_peak(td3_kernels(place), 2, 1e-3);
-        check(peak > 0 && std::isfinite(peak), "%s: a peak of %g", td3_kernels(place), peak);
+    const Sizes sizes{1, 1, {3}, 1};
+    const Td3Shape shape = sizes.shape();
+    check(td3_new("no_such", &shape, 1, 1) == nullptr, "there are kernels named no_such");
+    check(td3_peak("no_such", 1, 1e-3) == 0, "kernels named no_such have a peak");
+    for (int64_t index = 0; td3_kernels(index); ++index) {
+        const double peak = td3_peak(td3_kernels(index), 2, 1e-3);
+        check(peak > 0 && std::isfinite(peak), "%s: a peak of %g", td3_kernels(index), peak);
     }
     td3_free(nullptr);
 }
@@ -988,19 +997,19 @@ void check_interface() {
 }  // namespace
 
 int main() {
-    check_denormals_are_left_alone(Chance(1));  // first: later the setting could be spoilt already
+    check_denormals_are_left_alone(Rng(1));  // first, before anything else could have changed the setting
     check_interface();
-    for (const Form& form : kForms) {
-        const uint64_t place = &form - kForms;
-        Chance chance(100 + place);
-        check_against_retelling(form, place % 2 == 0, chance);
-        check_threads(form, chance);
-        check_acting(form, chance);
+    for (const Sizes& sizes : kSizes) {
+        const uint64_t index = &sizes - kSizes;
+        Rng rng(100 + index);
+        check_against_reference(sizes, index % 2 == 0, rng);
+        check_threads(sizes, rng);
+        check_acting(sizes, rng);
     }
-    check_many_updates(Chance(2));
-    check_making_and_freeing(Chance(3));
-    check_without_threads(Chance(4));
-    check_fork(Chance(5));
+    check_many_updates(Rng(2));
+    check_making_and_freeing(Rng(3));
+    check_without_threads(Rng(4));
+    check_fork(Rng(5));
     if (failed) std::printf("%d checks failed\n", failed);
     std::printf("%d checks passed\n", passed);
     return failed ? 1 : 0;

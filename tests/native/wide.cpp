@@ -1,5 +1,5 @@
-// The arithmetic of avx512.cpp, its vectors of 16 and tiles of 12 rows, for processors without AVX-512: the compiler
-// makes each vector of two halves or of four quarters. Slow, but every index and every edge is the same.
+// The arithmetic of avx512.cpp, with its vectors of 16 floats and tiles of 12 rows, for processors without AVX-512: the
+// compiler splits each vector. Slow, but every index and every edge case is the same.
 #include "kernels.h"
 
 #if defined(__x86_64__)
@@ -12,7 +12,7 @@
 #include "arithmetic.inl"
 
 namespace td3 {
-extern const Kernels wide_kernels;  // check.cpp knows it; the library does not
+extern const Kernels wide_kernels;  // used by check.cpp, not by the library
 const Kernels wide_kernels = {
     "wide",
     [] {

@@ -1,4 +1,4 @@
-"""The compiled library, if this installation has one: found, loaded and described to Python; see source/interface.h."""
+"""Loads the compiled library, if this installation has one, and declares its functions; see source/interface.h."""
 
 import ctypes
 import functools
@@ -45,7 +45,7 @@ class Settings(Structure):
 
 @functools.cache
 def library() -> Any:
-    """The library's functions; calling one releases Python's lock."""
+    """Loads the library and returns its functions; calling one releases the global interpreter lock."""
     path = FOLDER / f"_engine{sysconfig.get_config_var('EXT_SUFFIX')}"
     if not path.exists():
         raise Missing("it could not be built when td3 was installed: install a C++ compiler, then td3 again")
@@ -74,7 +74,7 @@ def library() -> Any:
 
 
 def kernels() -> str:
-    """The kernels in use: the best this processor has, or the ones the environment variable forces."""
+    """Returns the kernels in use: the best this processor has, or those that the environment variable forces."""
     names: list[str] = []
     while (name := library().td3_kernels(len(names))) is not None:
         names.append(name.decode())
@@ -85,11 +85,11 @@ def kernels() -> str:
 
 
 def tested() -> dict[str, str]:
-    """The functions that the library does the work of, each with the fingerprint it was tested with."""
+    """Returns the Python functions that the library stands in for, each with the fingerprint it was tested with."""
     return dict(line.split() for line in library().td3_tested().decode().splitlines())
 
 
 def peak(threads: int, seconds: float) -> float:
-    """GFLOPS of fused multiply-adds alone, all threads together."""
+    """Measures the GFLOPS of fused multiply-adds alone, all threads together."""
     result: float = library().td3_peak(kernels().encode(), threads, seconds)
     return result

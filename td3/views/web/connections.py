@@ -1,4 +1,4 @@
-"""Who may keep a connection to the page, and for how long: those who send half a request keep nobody else out."""
+"""Limits connections to the web server: half-sent requests cannot keep other viewers out."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Reading files that may grow, shrink or be hostile while they are read: no link is followed, no pipe waited for."""
+"""Reads files that may grow, shrink or be hostile meanwhile: no link is followed, no pipe waited for."""
 
 import errno
 import functools

@@ -1,7 +1,7 @@
-"""Tells every viewer what is new: looked up once a second, whoever watches, and handed to all as the same bytes.
+"""Live events: once a second the server looks for what is new and sends all viewers the same bytes.
 
-A viewer that reads slowly holds little of ours: what does not fit into its small queue is dropped, and when it has read
-the rest its stream ends; it comes back and fetches anew. One that reads nothing for long is let go.
+A slow viewer costs little: what does not fit into its small queue is dropped, and when it has read the rest its stream
+ends; it reconnects and fetches everything again. A viewer that reads nothing for long is disconnected.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ PERIOD = 1.0  # seconds between two looks
 HEARTBEAT = 15.0  # seconds of silence after which a comment is sent
 PATIENCE = 30.0  # seconds one message may take to be read before the viewer counts as dead
 QUEUE = 16  # messages that wait for a viewer
-MOST_ROWS = 1_000  # new rows that are told one by one; of more, the viewer fetches a summary
+MOST_ROWS = 1_000  # new rows that are sent one by one; of more, the viewer fetches a summary
 MOST_VIEWERS = 1_000
 
 
@@ -118,7 +118,7 @@ class Hub:
 
     @contextlib.asynccontextmanager
     async def viewer(self, id: str | None) -> AsyncIterator[Viewer]:
-        """Somebody who is told all that comes after this moment; what was before, it fetches."""
+        """Return a viewer that is sent everything from now on; it fetches what was before."""
         viewer = Viewer(id)
         self.viewers.add(viewer)
         try:

@@ -1,4 +1,4 @@
-"""All that is known of the watched folder: its runs, and of each what somebody has asked for."""
+"""The index of the watched folder: its runs, and the metrics and updates that viewers have asked for."""
 
 import contextlib
 import functools
@@ -12,7 +12,7 @@ import numpy as np
 from td3.config import GROUPS
 from td3.errors import RunError
 from td3.views.web.runs import Run, Watched, find, stamp
-from td3.views.web.series import Points, Record, Seen, names_in
+from td3.views.web.series import Points, Record, Shown, names_in
 from td3.views.web.updates import Updates
 
 LOOK_AROUND = 2.0  # seconds between two looks for folders that came or went
@@ -86,19 +86,19 @@ class RunIndex:
         run = self.run(id)
         known = [name for name in names if name in names_in(run.metrics)]
         found = self._record(run.metrics).within(known, first, last, 2 * points) if known else {}
-        return {"id": id, "series": {name: series_data(found.get(name, NOTHING)) for name in names}}
+        return {"id": id, "series": {name: plain(found.get(name, NOTHING)) for name in names}}
 
     def updates(self, id: str) -> Updates:
         return self._updates(self.run(id).updates)
 
 
-NOTHING = Seen(Points(np.empty(0), np.empty(0)), None)
+NOTHING = Shown(Points(np.empty(0), np.empty(0)), None)
 
 
-def series_data(seen: Seen) -> dict[str, Any]:
-    """As plain data; NaN is written as null."""
-    step, value = (one.tolist() for one in seen.points)
-    mean = seen.mean and {"step": seen.mean.step.tolist(), "value": seen.mean.value.tolist()}
+def plain(shown: Shown) -> dict[str, Any]:
+    """Convert to plain data; NaN becomes null."""
+    step, value = (one.tolist() for one in shown.points)
+    mean = shown.mean and {"step": shown.mean.step.tolist(), "value": shown.mean.value.tolist()}
     return {"step": step, "value": value, "mean": mean}
 
 

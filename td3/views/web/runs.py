@@ -1,4 +1,4 @@
-"""Finds the runs below a folder and tells the state of each: live, finished, stopped or broken."""
+"""Finds the runs below a folder and the state of each: live, finished, stopped or broken."""
 
 import contextlib
 import hashlib
@@ -85,7 +85,7 @@ class Watched:
         self.name = readable(path.relative_to(root).as_posix() if path != root else path.name)
         self.id = hashlib.sha256(os.fsencode(path.relative_to(root))).hexdigest()[:12]
         self.metrics, self.updates, self.film = path / "metrics.jsonl", path / "updates.jsonl", path / "film.webp"
-        self._seen: Any = None
+        self._read_at: Any = None
         self._score: float | None = None  # the newest known ones: they may stand far from the record's end
         self._speed: float | None = None
         self._scores: dict[str, float | None] = {}  # by checkpoint: they are never written again
@@ -100,9 +100,9 @@ class Watched:
     def row(self) -> Run:
         live = self._live()
         stamps = [stamp(self.path / name) for name in ("config.json", "metrics.jsonl", "checkpoints")]
-        if (live, stamps) != self._seen:
+        if (live, stamps) != self._read_at:
             self._row = self._read(live, max(stamps)[0])
-            self._seen = (live, stamps)
+            self._read_at = (live, stamps)
         return self._row
 
     def config(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Looks at every request before it is answered: who asks, for what, and with which right."""
+"""Checks every request before it is answered: its method, its Host header and its token."""
 
 import hashlib
 import hmac
@@ -61,12 +61,12 @@ class Safety:
             return None
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         if hmac.compare_digest(query.get("token", [""])[0].encode(), self.token.encode()):
-            return self._remembering(scope, query)
+            return self._with_cookie(scope, query)
         if hmac.compare_digest(cookie(headers, self.cookie).encode(), self.token.encode()):
             return None
         return refuse(403, "This page needs its token: open the address that td3 watch has printed.")
 
-    def _remembering(self, scope: Scope, query: dict[str, list[str]]) -> Response:
+    def _with_cookie(self, scope: Scope, query: dict[str, list[str]]) -> Response:
         """The token goes from the address into a cookie, so that it is in no link that is shared."""
         rest = urlencode({name: values for name, values in query.items() if name != "token"}, doseq=True)
         path = "/" + scope["path"].lstrip("/\\")  # never another host's

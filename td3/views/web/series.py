@@ -26,7 +26,7 @@ BLOCK = 512  # points
 NEAR = 2**24  # bytes of rows that are all looked at; of more, only their blocks
 FARTHEST = 2**26  # bytes between the first and the last row of one block whose rows are looked at
 READING = threading.Semaphore(2)  # closer looks at once: each may hold as many bytes as these
-NAMES_FROM = 2**16  # bytes at the beginning and at the end of a record, whose rows tell which metrics there are
+NAMES_FROM = 2**16  # bytes at the beginning and the end of a record that are searched for names of metrics
 
 Numbers = NDArray[np.float64]
 
@@ -44,7 +44,7 @@ class Points(NamedTuple):
 FIRST, LAST, LOW_STEP, LOW, HIGH_STEP, HIGH, GAP, SUM, COUNT, BEGIN, END = range(WIDTH := 11)
 
 
-class Seen(NamedTuple):
+class Shown(NamedTuple):
     """A metric between two steps, as much as a chart can show: the extremes of every stretch, and its mean.
 
     There is no mean where nothing had to be left out.
@@ -62,7 +62,7 @@ class Record:
         self._lock = threading.Lock()  # several viewers may ask at once
         self._groups: list[Group] = []
 
-    def within(self, names: Iterable[str], first: float, last: float, most: int) -> dict[str, Seen]:
+    def within(self, names: Iterable[str], first: float, last: float, most: int) -> dict[str, Shown]:
         """Of each metric at most about `most` points with a step from `first` to `last`."""
         wanted = list(dict.fromkeys(names))
         with self._lock:
@@ -139,7 +139,7 @@ class Look(NamedTuple):
     blocks: Numbers
     recent: Points
 
-    def within(self, first: float, last: float, most: int) -> Seen:
+    def within(self, first: float, last: float, most: int) -> Shown:
         blocks = self.blocks[(self.blocks[:, LAST] >= first) & (self.blocks[:, FIRST] <= last)]
         whole = (blocks[:, FIRST] >= first) & (blocks[:, LAST] <= last)
         if (blocks[:, END] - blocks[:, BEGIN]).sum() <= NEAR:  # near enough to see every row
@@ -150,8 +150,8 @@ class Look(NamedTuple):
         rows = in_order(Points(rows.step[inside], rows.value[inside]))
         points = extremes(in_order(joined([extremes_of(blocks[whole]), rows])), most)
         if len(points.step) == len(rows.step):
-            return Seen(points, None)
-        return Seen(points, means(blocks[whole], rows, most))
+            return Shown(points, None)
+        return Shown(points, means(blocks[whole], rows, most))
 
     def _rows(self, blocks: Numbers) -> Iterator[Points]:
         for begin, end in stretches(blocks):

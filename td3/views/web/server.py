@@ -1,4 +1,4 @@
-"""Answers the browser: its pages, their files, what they ask for as JSON, and the stream of news."""
+"""The web server: pages, static files, JSON answers and the stream of live events."""
 
 import asyncio
 import contextlib
@@ -43,7 +43,7 @@ class BadQuestion(Exception):
 
 
 class Page:
-    """The whole page as one ASGI application."""
+    """The whole web page as one ASGI application."""
 
     def __init__(
         self, root: Path, host: str = "127.0.0.1", token: str | None = None, most_viewers: int = MOST_VIEWERS
@@ -223,15 +223,15 @@ class Events:
             await send({"type": "http.response.body"})
             return
         async with self.hub.viewer(request.query_params.get("id")) as viewer:
-            await send(start)  # only now: what the viewer fetches after this and what it is told leave nothing out
-            sending = asyncio.create_task(self._tell(viewer, send))
+            await send(start)  # only now: nothing is lost between what the viewer fetches and what it is sent
+            sending = asyncio.create_task(self._send_news(viewer, send))
             leaving = asyncio.create_task(left(receive))
             _, open_tasks = await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
             for task in open_tasks:
                 task.cancel()
             await asyncio.gather(sending, leaving, return_exceptions=True)
 
-    async def _tell(self, viewer: Viewer, send: Send) -> None:
+    async def _send_news(self, viewer: Viewer, send: Send) -> None:
         news: bytes | None = b"retry: 2000\n\n"
         with contextlib.suppress(TimeoutError, OSError):
             while news is not None:

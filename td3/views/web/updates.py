@@ -1,4 +1,4 @@
-"""The recorded updates of a run: which there are, what they tell over time, and each one as it was written."""
+"""The recorded updates of a run: which there are, their numbers over time, and each as it was written."""
 
 import threading
 from pathlib import Path
@@ -9,7 +9,7 @@ import msgspec
 from td3.views.web.files import GrowingLines, decoded, read_range
 
 MOST_POINTS = 2_000
-MOST_UPDATES = 5_000  # of which is told: the newest
+MOST_UPDATES = 5_000  # that are listed: the newest
 
 
 class _Batch(msgspec.Struct):
@@ -34,7 +34,7 @@ class _Recorded(msgspec.Struct):
 
 
 class Updates:
-    """One `updates.jsonl`, of which each line's few small numbers and its place are known."""
+    """One `updates.jsonl`; keeps a few small numbers of each line, and where it is in the file."""
 
     def __init__(self, path: Path) -> None:
         self._lines = GrowingLines(path)
@@ -42,10 +42,11 @@ class Updates:
         self._start_anew()
 
     def _start_anew(self) -> None:
-        self._found: list[_Recorded] = []
-        self._places: dict[int, tuple[int, int]] = {}  # by the update's number
+        self._updates: list[_Recorded] = []
+        self._ranges: dict[int, tuple[int, int]] = {}  # bytes in the file, by the update's number
 
     def refresh(self) -> list[_Recorded]:
+        """Reads what was appended since the last time, and returns all updates."""
         with self._lock:
             return self._refresh()
 
@@ -54,49 +55,50 @@ class Updates:
             if self._lines.restarted and begin == 0:
                 self._start_anew()
             for line in lump.splitlines(keepends=True):
-                if (one := decoded(line, _Recorded)) is not None and one.update not in self._places:
-                    self._found.append(one)
-                    self._places[one.update] = (begin, begin + len(line))
+                if (update := decoded(line, _Recorded)) is not None and update.update not in self._ranges:
+                    self._updates.append(update)
+                    self._ranges[update.update] = (begin, begin + len(line))
                 begin += len(line)
-            for one in self._found[:-MOST_UPDATES]:
-                del self._places[one.update]
-            del self._found[:-MOST_UPDATES]
+            for update in self._updates[:-MOST_UPDATES]:
+                del self._ranges[update.update]
+            del self._updates[:-MOST_UPDATES]
         if self._lines.restarted and self._lines.place == 0:
             self._start_anew()
-        return list(self._found)
+        return list(self._updates)
 
     def one(self, update: int | None) -> bytes | None:
-        """The line of this update, or of the newest; None where there is none, or it is no JSON any more."""
+        """Returns the line of this update, or of the newest; None where there is none, or it is no JSON any more."""
         with self._lock:
-            found = self._refresh()
-            number = found[-1].update if update is None and found else update
-            place = None if number is None else self._places.get(number)
-        if place is None:
+            updates = self._refresh()
+            number = updates[-1].update if update is None and updates else update
+            begin_end = None if number is None else self._ranges.get(number)
+        if begin_end is None:
             return None
-        line = read_range(self._lines.path, *place)
+        line = read_range(self._lines.path, *begin_end)
         return line if decoded(line, msgspec.Raw) is not None else None
 
     def overview(self) -> dict[str, Any]:
-        found = self.refresh()
-        shown = found[:: max(1, -(-len(found) // MOST_POINTS))]
+        """Returns all updates, their numbers over time, and the newest histogram."""
+        updates = self.refresh()
+        shown = updates[:: max(1, -(-len(updates) // MOST_POINTS))]
         histogram = None
         if line := self.one(None):
             newest = decoded(line, dict[str, Any]) or {}
             batch = newest.get("batch")
             counts = batch.get("histogram") if isinstance(batch, dict) else None
-            histogram = {"step": found[-1].step, "counts": counts} if counts else None
+            histogram = {"step": updates[-1].step, "counts": counts} if counts else None
         return {
-            "updates": [{"update": one.update, "step": one.step, "delayed": one.delayed} for one in found],
+            "updates": [{"update": each.update, "step": each.step, "delayed": each.delayed} for each in updates],
             "series": {
-                "step": [one.step for one in shown],
+                "step": [each.step for each in shown],
                 **{
-                    name: [getattr(one.batch, name) for one in shown]
+                    name: [getattr(each.batch, name) for each in shown]
                     for name in ("twin_gap", "q1_smaller", "saturated")
                 },
-                "memory_rows": [one.memory.rows for one in shown],
-                "mean_age": [one.memory.mean_age for one in shown],
-                "oldest_age": [one.memory.oldest_age for one in shown],
-                "capacity": found[-1].memory.capacity if found else None,
+                "memory_rows": [each.memory.rows for each in shown],
+                "mean_age": [each.memory.mean_age for each in shown],
+                "oldest_age": [each.memory.oldest_age for each in shown],
+                "capacity": updates[-1].memory.capacity if updates else None,
             },
             "histogram": histogram,
         }

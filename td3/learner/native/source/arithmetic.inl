@@ -1,6 +1,5 @@
-// The arithmetic for one kind of processor, whose file says beforehand what it is: its TARGET for the compiler, a
-// namespace PROCESSOR of its own, FLOATS in a vector, and tiles of TILE_ROWS
-// rows of TILE_VECTORS vectors.
+// The arithmetic for one kind of processor. The file that includes it defines TARGET (the compiler's target, if not the
+// default), PROCESSOR (its namespace), FLOATS (per vector), TILE_ROWS and TILE_VECTORS (the tile of a product).
 #include "includes.h"
 
 #if defined(TARGET)
@@ -18,8 +17,18 @@ namespace td3::PROCESSOR {
 constexpr int WIDTH = FLOATS, ROWS = TILE_ROWS, VECTORS = TILE_VECTORS;
 #include "vectors.inl"
 #include "product.inl"
+#include "matrix.inl"
+#include "parameter.inl"
 #include "adam.inl"
-#include "update.inl"
+#include "layers.inl"
+#include "networks.inl"
+#include "tasks.inl"
+#include "workspace.inl"
+#include "engine.inl"
+#include "critic_pass.inl"
+#include "actor_pass.inl"
+#include "acting.inl"
+#include "peak.inl"
 }  // namespace td3::PROCESSOR
 
 #if defined(TARGET)

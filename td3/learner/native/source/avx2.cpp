@@ -1,4 +1,4 @@
-// The arithmetic for processors with AVX2 and FMA: vectors of 8, 16 registers.
+// The arithmetic for processors with AVX2 and FMA: vectors of 8 floats, 16 registers.
 #include "kernels.h"
 
 #if defined(__x86_64__)
@@ -10,8 +10,9 @@
 #include "arithmetic.inl"
 
 namespace td3 {
-const Kernels avx2_kernels = {"avx2", [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }, avx2::make,
-                               avx2::multiply_add};
+const Kernels avx2_kernels = {
+    "avx2", [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }, avx2::make,
+    avx2::multiply_add};
 }
 #else
 namespace td3 {

@@ -1,4 +1,4 @@
-// The arithmetic for processors with AVX-512: vectors of 16, 32 registers.
+// The arithmetic for processors with AVX-512: vectors of 16 floats, 32 registers.
 #include "kernels.h"
 
 #if defined(__x86_64__)

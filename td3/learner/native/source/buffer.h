@@ -1,4 +1,4 @@
-// Memory for numbers: aligned to cache lines, zero at first, gone with its owner.
+// An array of floats: aligned to cache lines, filled with zeros, freed with its owner.
 #pragma once
 
 #include <stdlib.h>
@@ -36,8 +36,8 @@ class Buffer {
 
 inline int round_up(int number, int multiple) { return (number + multiple - 1) / multiple * multiple; }
 
-// From one row of a matrix to the next: an odd number of cache lines, so that a column does not fall into a few
-// places of the cache only.
+// Floats from one row of a matrix to the next: an odd number of cache lines, so that a column spreads over all sets of
+// the cache.
 inline int padded(int columns) { return (round_up(columns, 16) / 16 | 1) * 16; }
 
 }  // namespace td3

@@ -1,5 +1,5 @@
-// What the arithmetic needs of the standard library, included before any processor is chosen: nothing of the library
-// may be compiled for a processor that is not there.
+// The standard headers of the arithmetic, included before any target is chosen: no function of the standard library may
+// be compiled for a processor that is not there.
 #pragma once
 
 #include <unistd.h>
@@ -16,10 +16,10 @@
 
 #include "buffer.h"
 #include "kernels.h"
-#include "team.h"
+#include "thread_pool.h"
 
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
-#define TD3_SHUFFLES  // Clang, and GCC from 12 on
+#define TD3_SHUFFLES  // Clang, and GCC 12 or later
 #endif
 #endif

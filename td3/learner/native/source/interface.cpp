@@ -1,4 +1,4 @@
-// The C interface: chooses the kernels, and lets no exception out.
+// The C interface: chooses the kernels and lets no exception escape.
 #include "interface.h"
 
 #include <atomic>
@@ -13,15 +13,15 @@
 #include "tested.h"
 
 struct Td3Engine {
-    std::unique_ptr<td3::Performer> performer;
+    std::unique_ptr<td3::Engine> engine;
 };
 
 namespace {
 
-const td3::Kernels* const kAll[] = {&td3::avx512_kernels, &td3::avx2_kernels, &td3::portable_kernels};
+const td3::Kernels* const kKernels[] = {&td3::avx512_kernels, &td3::avx2_kernels, &td3::portable_kernels};
 
 const td3::Kernels* find(const char* name) {
-    for (const td3::Kernels* kernels : kAll) {
+    for (const td3::Kernels* kernels : kKernels) {
         if (kernels->supported() && std::strcmp(kernels->name, name) == 0) return kernels;
     }
     return nullptr;
@@ -35,9 +35,9 @@ int64_t td3_interface(void) { return TD3_INTERFACE; }
 
 const char* td3_tested(void) { return TD3_TESTED; }
 
-const char* td3_kernels(int64_t place) {
-    for (const td3::Kernels* kernels : kAll) {
-        if (kernels->supported() && place-- == 0) return kernels->name;
+const char* td3_kernels(int64_t index) {
+    for (const td3::Kernels* kernels : kKernels) {
+        if (kernels->supported() && index-- == 0) return kernels->name;
     }
     return nullptr;
 }
@@ -47,31 +47,31 @@ Td3Engine* td3_new(const char* name, const Td3Shape* shape, int64_t rows, int64_
     if (!kernels) return nullptr;
     try {
         return new Td3Engine{kernels->make(*shape, rows, static_cast<int>(threads))};
-    } catch (const std::exception&) {  // it is too large
+    } catch (const std::exception&) {  // it does not fit into memory
         return nullptr;
     }
 }
 
-void td3_free(Td3Engine* engine) { delete engine; }
+void td3_free(Td3Engine* handle) { delete handle; }
 
-void td3_bind(Td3Engine* engine, const Td3Tensor* actor, const Td3Tensor* critics) {
-    engine->performer->bind(actor, critics);
+void td3_bind(Td3Engine* handle, const Td3Tensor* actor, const Td3Tensor* critics) {
+    handle->engine->bind(actor, critics);
 }
 
-void td3_refresh(Td3Engine* engine) { engine->performer->refresh(); }
+void td3_refresh(Td3Engine* handle) { handle->engine->refresh(); }
 
-void td3_update(Td3Engine* engine, const Td3Settings* settings, const Td3Memory* memory, const int64_t* picked,
-                const float* noise, int64_t delayed, double* means, float* told) {
+void td3_update(Td3Engine* handle, const Td3Settings* settings, const Td3Memory* memory, const int64_t* indices,
+                const float* noise, int64_t delayed, double* means, float* outputs) {
     const td3::FlushDenormals flush;
-    engine->performer->update(*settings, *memory, picked, noise, delayed != 0, means, told);
+    handle->engine->update(*settings, *memory, indices, noise, delayed != 0, means, outputs);
 }
 
-int64_t td3_act(Td3Engine* engine, const float* observations, int64_t rows, float* actions) {
+int64_t td3_act(Td3Engine* handle, const float* observations, int64_t rows, float* actions) {
     const td3::FlushDenormals flush;
     try {
-        engine->performer->act(observations, rows, actions);
+        handle->engine->act(observations, rows, actions);
         return 1;
-    } catch (const std::exception&) {  // there is no room for the layers' outputs
+    } catch (const std::exception&) {  // no memory for the activations
         return 0;
     }
 }
@@ -84,7 +84,7 @@ double td3_peak(const char* name, int64_t threads, double seconds) {
     std::vector<double> rates(static_cast<size_t>(threads));
     const auto measure = [&](size_t thread) {
         ready.fetch_add(1);
-        while (ready.load() < threads) td3::relax();
+        while (ready.load() < threads) td3::cpu_relax();
         const auto began = Clock::now();
         double operations = 0, passed = 0;
         do {
@@ -96,7 +96,7 @@ double td3_peak(const char* name, int64_t threads, double seconds) {
     std::vector<std::thread> others;
     try {
         for (size_t thread = 1; thread < rates.size(); ++thread) others.emplace_back(measure, thread);
-    } catch (const std::exception&) {  // the system gives no more threads: what there are is measured
+    } catch (const std::exception&) {  // the system allows no more threads: measure those that started
         ready.fetch_add(threads - 1 - static_cast<int64_t>(others.size()));
     }
     measure(0);

@@ -1,4 +1,4 @@
-// The seam between the interface and the arithmetic, which is compiled once for each kind of processor.
+// What the interface knows of the arithmetic, which is compiled once for each kind of processor.
 #pragma once
 
 #include <memory>
@@ -8,20 +8,20 @@
 namespace td3 {
 
 // An engine whose arithmetic is compiled for one kind of processor.
-struct Performer {
-    virtual ~Performer() = default;
+struct Engine {
+    virtual ~Engine() = default;
     virtual void bind(const Td3Tensor* actor, const Td3Tensor* critics) = 0;
     virtual void refresh() = 0;
-    virtual void update(const Td3Settings& settings, const Td3Memory& memory, const int64_t* picked,
-                        const float* noise, bool delayed, double* means, float* told) = 0;
+    virtual void update(const Td3Settings& settings, const Td3Memory& memory, const int64_t* indices,
+                        const float* noise, bool delayed, double* means, float* outputs) = 0;
     virtual void act(const float* observations, int64_t rows, float* actions) = 0;
 };
 
 struct Kernels {
     const char* name;
     bool (*supported)();
-    std::unique_ptr<Performer> (*make)(const Td3Shape& shape, int64_t rows, int threads);
-    double (*multiply_add)(int64_t times);  // runs so many multiply-adds; tells how many operations that were
+    std::unique_ptr<Engine> (*make)(const Td3Shape& shape, int64_t rows, int threads);
+    double (*multiply_add)(int64_t times);  // runs multiply-adds only; returns the number of operations
 };
 
 extern const Kernels avx512_kernels, avx2_kernels, portable_kernels;

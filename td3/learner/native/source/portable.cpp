@@ -1,4 +1,4 @@
-// The arithmetic for any processor: vectors of 4, which every one of today has in some form.
+// The arithmetic for any processor: vectors of 4 floats, which all current ones support.
 #include "kernels.h"
 
 #define PROCESSOR portable

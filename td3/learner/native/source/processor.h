@@ -1,4 +1,4 @@
-// What differs between processors and is no arithmetic: waiting politely, and treating denormals as zero.
+// Processor-specific instructions outside the arithmetic: the pause of a spin loop, and flushing denormals to zero.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace td3 {
 
-inline void relax() {
+inline void cpu_relax() {
 #if defined(__x86_64__)
     _mm_pause();
 #elif defined(__aarch64__)
@@ -17,8 +17,8 @@ inline void relax() {
 #endif
 }
 
-// Numbers below 1e-38 count as zero while this lives, because they are many times slower; the caller's own choice
-// comes back with its end.
+// Treats denormals (below 1e-38) as zero while it lives, because they are many times slower; its destructor restores
+// the caller's setting.
 class FlushDenormals {
   public:
 #if defined(__x86_64__)

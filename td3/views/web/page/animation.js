@@ -1,4 +1,4 @@
-// The motion: one dot for each recorded row travels along the lit links, wave after wave, as a function of time alone.
+// The animation: a dot for each recorded row moves along the lit links, wave after wave, as a function of time alone.
 
 import { pill, shape } from "./diagram.js";
 import { number } from "./shared.js";
@@ -24,6 +24,7 @@ export class Animation {
       ? []
       : flow.waves.flatMap((wave, n) => wave.map((journey) => new Packet(this.diagram, journey, n, rows, row)));
     this.diagram.packets.replaceChildren(...this.packets.map((packet) => packet.group));
+    this.diagram.svg.dataset.waves = this.waves;
   }
 
   /** How long one passage through all waves takes, in seconds. */

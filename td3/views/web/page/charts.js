@@ -1,6 +1,6 @@
-// Curves: what a run's metrics are called, how points are kept, smoothed and averaged, and how Plotly draws them.
+// Curves: the names of metrics, how points are stored, smoothed and averaged, and how Plotly plots them.
 
-import { calmly, colour, get, setAttribute, theme } from "./shared.js";
+import { throttled, colour, get, setAttribute, theme } from "./shared.js";
 
 /** Every curve a page can show: its words, and what its axis says. */
 export const METRICS = {
@@ -12,8 +12,8 @@ export const METRICS = {
   "train/q1_mean": { words: "Q1", axis: "mean value" },
   "train/q2_mean": { words: "Q2", axis: "mean value" },
   "train/target_mean": { words: "Target", axis: "mean value" },
-  "eval/predicted_q": { words: "Belief: predicted Q", axis: "discounted return" },
-  "eval/discounted_return": { words: "Reality: discounted return", axis: "discounted return" },
+  "eval/predicted_q": { words: "Predicted Q of the first action", axis: "discounted return" },
+  "eval/discounted_return": { words: "Discounted evaluation return", axis: "discounted return" },
   "eval/std_return": { words: "Spread of the evaluation return", axis: "standard deviation" },
   "time/steps_per_second": { words: "Steps per second", axis: "steps per second" },
   "time/updates_per_second": { words: "Updates per second", axis: "updates per second" },
@@ -27,11 +27,11 @@ export function metricOf(name) {
 export const COLOURS = 8;
 const DASHES = ["solid", "dash", "dot", "dashdot"];
 
-// ── Points ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Points ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /**
- * Points in the order of their steps; a null is a gap. Of a long series the server tells each stretch's lowest and
- * highest point, so that no spike is lost; what is averaged must be its `mean` then, each stretch's mean.
+ * Points in the order of their steps; a null is a gap. Of a long series the server sends the lowest and the
+ * highest point of each stretch, so that no spike is lost; averages use its `mean` then, the mean of each stretch.
  * @typedef {{step: number[], value: (number | null)[], mean?: Series | null}} Series
  */
 
@@ -102,7 +102,7 @@ function slice(series, wanted) {
   return { step: places.map((place) => series.step[place]), value: places.map((place) => series.value[place]) };
 }
 
-/** Appends what is new. A fetch and an event may tell the same point: at the last step known, equal values are one. */
+/** Appends what is new. A fetch and an event may both bring a point: at the last known step, equal values are one. */
 function extend(known, arriving, { from = 0, to = Infinity } = {}) {
   const newest = last(known.step);
   const same = new Set(slice(known, (step) => step === newest).value);
@@ -178,7 +178,7 @@ function deviation(values, mean) {
 
 /**
  * Mean and standard deviation over several seeds, at the steps any of them has; seeds not there yet, or no longer, are
- * left out, and `seeds` tells how many are in.
+ * left out, and `seeds` is how many are included.
  * @param {Series[]} several
  * @param {{from: number, to: number} | null} span the zoomed part
  */
@@ -191,7 +191,7 @@ export function average(several, span = null) {
   return { step, mean, spread, seeds: columns.map((values) => values.length) };
 }
 
-// ── Traces ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Traces ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** The colour of curve number `index`, from 0; a curve beyond the eighth differs by its dashes. */
 export function lineColour(index) {
@@ -222,7 +222,7 @@ const HOVER_VALUE = "%{y:,.5~r}";
  */
 
 /**
- * A line; where there are few points they are seen.
+ * A line; few points are marked one by one.
  * @param {Series} series
  * @param {Look} look
  */
@@ -310,7 +310,7 @@ export function spreadBand(middle, spread, look) {
   return band(step, moved(-1), moved(1), look);
 }
 
-// ── Drawing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Drawing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 const CONFIGURATION = {
   displaylogo: false,
@@ -437,7 +437,7 @@ export async function draw(place, traces, options) {
 
 /** A chart grows and shrinks with its card, which may change without the window doing so. */
 function followSize(place) {
-  const fit = calmly(() => !place.hidden && window.Plotly.Plots.resize(place), 100);
+  const fit = throttled(() => !place.hidden && window.Plotly.Plots.resize(place), 100);
   new ResizeObserver(fit).observe(place);
 }
 

@@ -7,8 +7,8 @@ const SPACE = "http://www.w3.org/2000/svg";
 
 /** Kind, name, and what stands below it; the upright diagram has shorter names. */
 const PARTS = {
-  environment: { kind: "world", form: "box", name: "environments", short: "world" },
-  memory: { kind: "world", form: "memory", name: "memory", short: "replay memory" },
+  environment: { kind: "environment", form: "box", name: "environments", short: "envs" },
+  memory: { kind: "environment", form: "memory", name: "memory", short: "replay memory" },
   actor: { kind: "learned", form: "network", name: "actor", detail: "π(s)" },
   actor_target: { kind: "target", form: "network", name: "actor target", detail: "π′(s′)" },
   noise: { kind: "noise", form: "value", name: "noise ε" },
@@ -70,7 +70,7 @@ export class Diagram {
   }
 
   /** Lights the flow's parts and links; a resting flow has parts and no waves. `fresh` numbers fade in. */
-  show(flow, said, record, title, fresh) {
+  show(flow, numbers, record, title, fresh) {
     const journeys = flow.waves.flat();
     const resting = journeys.length === 0;
     this.svg.setAttribute("aria-label", title);
@@ -78,7 +78,7 @@ export class Diagram {
       const involved = flow.parts.includes(name);
       part.classList.toggle("active", involved && !resting);
       part.classList.toggle("resting", involved && resting);
-      say(part, said[name], fresh);
+      say(part, numbers[name], fresh);
     }
     this.#fillMemory(record.memory);
     this.#lightLinks(journeys);
@@ -107,7 +107,7 @@ export class Diagram {
   #fillMemory({ rows, capacity }) {
     const memory = this.parts.get("memory");
     memory.querySelector(".fill").setAttribute("stroke-dasharray", `${Math.max((100 * rows) / capacity, 1.5)} 200`);
-    memory.querySelector(".said").textContent = `${count(rows)} rows`;
+    memory.querySelector(".value-text").textContent = `${count(rows)} rows`;
   }
 }
 
@@ -124,7 +124,7 @@ export function pill(at, words, style) {
 }
 
 function say(part, value, fresh) {
-  const place = part.querySelector(".said");
+  const place = part.querySelector(".value-text");
   if (!place || part.dataset.part === "memory") return;
   const words = value === undefined ? "" : Array.isArray(value) ? vector(value, part) : number(value);
   if (place.textContent === words) return;
@@ -140,7 +140,7 @@ function vector(values, part) {
   return shown.join(" ") + (values.length > room && part.classList.contains("network") ? "…" : "");
 }
 
-// ── Parts ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Parts ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 function drawPart(name, box, layout) {
   const part = PARTS[name];
@@ -167,7 +167,7 @@ function frame([x, y, width, height], radius = 12) {
 
 function drawCircle([x, y, width], words, part, tall) {
   const drawn = [shape("circle", { class: "frame", cx: x, cy: y, r: width / 2 }), text(x, y + 6, words, "name middle")];
-  return tall ? drawn : [...drawn, text(x, y + width / 2 + 20, "", "said middle")];
+  return tall ? drawn : [...drawn, text(x, y + width / 2 + 20, "", "value-text middle")];
 }
 
 function drawValue(box, words) {
@@ -176,7 +176,7 @@ function drawValue(box, words) {
   return [
     frame(box),
     text(x, y - height / 2 + 0.36 * height + 3, words, "name middle"),
-    text(x, y + 0.28 * height + 4, "", "said middle"),
+    text(x, y + 0.28 * height + 4, "", "value-text middle"),
   ];
 }
 
@@ -194,7 +194,7 @@ function largeNetwork(box, words, part) {
     neurons(x - width / 2 + 22, y, 1.2),
     text(left, y - 14, words, "name"),
     text(left, y + 6, part.detail, "detail"),
-    text(left, y + 27, "", "said"),
+    text(left, y + 27, "", "value-text"),
   ];
 }
 
@@ -204,7 +204,7 @@ function smallNetwork(box, words, part) {
     frame(box, 10),
     text(x, y - 13, words, "name middle"),
     text(x, y + 4, part.detail, "detail middle"),
-    text(x, y + 22, "", "said middle"),
+    text(x, y + 22, "", "value-text middle"),
   ];
 }
 
@@ -225,7 +225,7 @@ function standingMemory(box, words) {
     frame(box),
     text(x, y - 100, words, "name middle"),
     ...ring(x, y - 24, 44, 15),
-    text(x, y + 62, "", "said middle"),
+    text(x, y + 62, "", "value-text middle"),
     text(x, y + 90, "s, a, r, s′, d", "detail middle"),
     text(x, y + 110, "d: terminated", "detail middle"),
   ];
@@ -238,7 +238,7 @@ function lyingMemory(box, words) {
     frame(box),
     ...ring(left + 31, y, 15, 7),
     text(left + 60, y - 5, words, "name"),
-    text(left + 60, y + 14, "", "said"),
+    text(left + 60, y + 14, "", "value-text"),
     text(left + width - 14, y + 14, "s, a, r, s′, d", "detail end"),
   ];
 }
@@ -252,7 +252,7 @@ function ring(x, y, radius, width) {
   ];
 }
 
-// ── Links ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Links ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 const HEAD = 10;
 const AIR = 3;

@@ -1,10 +1,10 @@
-// One run: its figures, its curves as they grow, its newest actions, its film and its settings.
+// The page of one run: figures, live curves, newest actions, film and settings.
 
 import {
   Curve, draw, faint, fetchSeries, interpolate, line, lineColour, onZoom, smooth, spreadBand, zoomed,
 } from "./charts.js";
 import {
-  address, ago, calmly, colour, count, duration, element, get, listen, moment, number, onTheme, parameter, percent,
+  address, ago, throttled, colour, count, duration, element, get, listen, moment, number, onTheme, parameter, percent,
   ready, setAttribute, setText, showTop, speed,
 } from "./shared.js";
 
@@ -13,7 +13,7 @@ const find = (name) => document.getElementById(name);
 const chartPlace = (name) => document.querySelector(`[data-chart="${name}"]`);
 const figure = (name) => document.querySelector(`[data-figure="${name}"]`);
 
-// ── What is known ───────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Data ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 const FROM_METRICS = [
   "eval/mean_return", "eval/std_return", "eval/predicted_q", "eval/discounted_return", "rollout/ep_return",
@@ -25,7 +25,7 @@ const FROM_UPDATES = ["twin_gap", "q1_smaller", "saturated", "memory_rows", "mea
 /** @type {Map<string, Curve>} */
 const curves = new Map([...FROM_METRICS, ...FROM_UPDATES].map((name) => [name, new Curve()]));
 let run = null;
-let isLoaded = false; // all there was of it has been fetched, so that news are enough
+let isLoaded = false; // everything so far has been fetched: from now on events are enough
 let updates = null;
 
 const points = (name) => curves.get(name).points;
@@ -38,7 +38,7 @@ function lines(...wanted) {
     .map(([name, words, index, look]) => line(points(name), { name: words, index, ...look }));
 }
 
-// ── The charts ──────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── The charts ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 const SMOOTHING = 0.9;
 const SHARE = "%{y:.1%}";
@@ -81,8 +81,8 @@ const CHARTS = [
     metrics: ["eval/predicted_q", "eval/discounted_return"],
     rows: [{ title: "discounted return" }],
     traces: () => lines(
-      ["eval/predicted_q", "belief: predicted Q", 1, { dash: "dash" }],
-      ["eval/discounted_return", "reality", 0],
+      ["eval/predicted_q", "predicted by critic 1", 1, { dash: "dash" }],
+      ["eval/discounted_return", "actual", 0],
     ),
   },
   {
@@ -118,8 +118,8 @@ const CHARTS = [
   {
     name: "saturated",
     metrics: ["saturated"],
-    rows: [{ title: "at the edge", format: ".0%", rangemode: "tozero" }],
-    traces: () => lines(["saturated", "share at the edge", 1, { hover: SHARE }]),
+    rows: [{ title: "at the bounds", format: ".0%", rangemode: "tozero" }],
+    traces: () => lines(["saturated", "share at the bounds", 1, { hover: SHARE }]),
     legend: false,
   },
   {
@@ -148,11 +148,11 @@ async function drawChart(chart) {
 
 const dirty = new Set();
 
-const drawDirty = calmly(async () => {
+const drawDirty = throttled(async () => {
   const wanted = CHARTS.filter((chart) => dirty.has(chart.name));
   dirty.clear();
   for (const chart of wanted) await drawChart(chart);
-  showBelief();
+  showOverestimation();
 }, 300);
 
 function changed(metrics) {
@@ -163,10 +163,10 @@ function changed(metrics) {
 async function drawAll() {
   for (const chart of CHARTS) await drawChart(chart);
   await drawActions();
-  showBelief();
+  showOverestimation();
 }
 
-// ── Zooming: the part that is seen is fetched in full detail ────────────────────────────────────────────────────────
+// ── Zooming: the visible part is fetched in full detail ──────────────────────────────────────────────────────────────
 
 const asking = new Map();
 
@@ -193,7 +193,7 @@ async function zoom(chart, span) {
   }
 }
 
-// ── Words and figures ───────────────────────────────────────────────────────────────────────────────────────────────
+// ── Words and figures ────────────────────────────────────────────────────────────────────────────────────────────────
 
 function showProblem(sentence) {
   setText(find("problem"), sentence ?? "");
@@ -239,20 +239,20 @@ function showChanged() {
   setAttribute(find("changed"), "title", moment(run.changed));
 }
 
-/** Says in a sentence what the newest comparison of belief and reality tells. */
-function showBelief() {
-  const believed = curves.get("eval/predicted_q").whole;
-  const place = believed.value.findLastIndex((value) => value !== null);
-  const belief = believed.value[place];
+/** One sentence on the newest evaluation: predicted and actual return. */
+function showOverestimation() {
+  const predictions = curves.get("eval/predicted_q").whole;
+  const place = predictions.value.findLastIndex((value) => value !== null);
+  const predicted = predictions.value[place];
   const real = curves.get("eval/discounted_return").whole;
-  const [reality] = place < 0 ? [null] : interpolate(real, [believed.step[place]]);
-  find("belief").hidden = place < 0 || reality === null;
-  if (find("belief").hidden) return;
-  const gap = belief - reality;
-  const verdict = gap > 0 ? `${number(gap)} too much` : `${number(-gap)} too little`;
-  const expects = `At step ${count(believed.step[place])} the critic expects ${number(belief)}`;
-  setText(find("belief"), `${expects} and the agent gets ${number(reality)}: ${verdict}.`);
-  find("belief").dataset.gap = String(gap);
+  const [actual] = place < 0 ? [null] : interpolate(real, [predictions.step[place]]);
+  find("overestimation").hidden = place < 0 || actual === null;
+  if (find("overestimation").hidden) return;
+  const gap = predicted - actual;
+  const comparison = gap > 0 ? `${number(gap)} too high` : `${number(-gap)} too low`;
+  const sentence = `At step ${count(predictions.step[place])} critic 1 predicts ${number(predicted)}`;
+  setText(find("overestimation"), `${sentence} and the agent gets ${number(actual)}: ${comparison}.`);
+  find("overestimation").dataset.gap = String(gap);
 }
 
 function showMemory() {
@@ -265,7 +265,7 @@ function showMemory() {
   setText(find("memory-text"), `${count(newest)} of ${count(capacity)} (${percent(newest / capacity)})`);
 }
 
-// ── Actions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Actions ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** The middles of equal bins from −1 to 1. */
 function middles(bins) {
@@ -277,7 +277,7 @@ function shares(counts) {
   return counts.map((one) => (total ? one / total : 0));
 }
 
-/** One dimension is told by bars, several by a strip each, darker where actions are frequent. */
+/** One dimension as bars, several as a strip each, darker where actions are frequent. */
 async function drawActions() {
   const histogram = updates?.histogram;
   const counts = histogram?.counts ?? [];
@@ -320,7 +320,7 @@ function strips(counts) {
   };
 }
 
-// ── Film and settings ───────────────────────────────────────────────────────────────────────────────────────────────
+// ── Film and settings ────────────────────────────────────────────────────────────────────────────────────────────────
 
 const prefersStillness = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -342,7 +342,7 @@ function showFilm(version) {
   }
 }
 
-/** Settings one a line; those of settings are told by their path. */
+/** One setting per line; nested ones are named by their path. */
 function flatten(settings, path = "") {
   return Object.entries(settings).flatMap(([name, value]) => {
     const isNested = value !== null && typeof value === "object" && !Array.isArray(value);
@@ -379,7 +379,7 @@ function showSettings(config, versions, groups) {
   find("configuration").querySelector(".tables").replaceChildren(...tables);
 }
 
-// ── Beginning, and going on ─────────────────────────────────────────────────────────────────────────────────────────
+// ── Loading and live events ──────────────────────────────────────────────────────────────────────────────────────────
 
 async function load() {
   isLoaded = false;
@@ -433,7 +433,7 @@ async function loadUpdates() {
   showMemory();
 }
 
-const refreshUpdates = calmly(async () => {
+const refreshUpdates = throttled(async () => {
   await loadUpdates();
   await drawActions();
   changed(FROM_UPDATES);
@@ -445,7 +445,7 @@ async function refreshSeries() {
 }
 
 /** A run that has just appeared is fetched as a whole, as if the page had been opened now. */
-async function heardRuns({ runs = [], gone = [] }) {
+async function onRuns({ runs = [], gone = [] }) {
   if (gone.includes(id)) showMissing();
   const own = runs.find((one) => one.id === id);
   if (!own) return;
@@ -458,15 +458,15 @@ async function heardRuns({ runs = [], gone = [] }) {
   showRun();
 }
 
-async function heardPoints({ id: whose, series = {}, again = false }) {
-  if (whose !== id) return;
+async function onPoints({ id: ofRun, series = {}, again = false }) {
+  if (ofRun !== id) return;
   const names = Object.keys(series).filter((name) => FROM_METRICS.includes(name));
   for (const name of names) curves.get(name).append(series[name]);
   changed(names);
   if (again || names.some((name) => curves.get(name).isLong)) await refreshSeries();
 }
 
-function begin() {
+function start() {
   showTop("run", id);
   if (!id) {
     showProblem("No run is named in the address.");
@@ -476,13 +476,13 @@ function begin() {
   find("steps-link").href = address("/steps", { id });
   listen(id, {
     load,
-    runs: heardRuns,
-    points: heardPoints,
-    updates: ({ id: whose }) => whose === id && refreshUpdates(),
-    film: ({ id: whose, version }) => whose === id && showFilm(version),
+    runs: onRuns,
+    points: onPoints,
+    updates: ({ id: ofRun }) => ofRun === id && refreshUpdates(),
+    film: ({ id: ofRun, version }) => ofRun === id && showFilm(version),
   });
   onTheme(() => run && drawAll());
   setInterval(() => run && showChanged(), 5000);
 }
 
-begin();
+start();

@@ -1,10 +1,10 @@
-// The table of runs, which keeps itself up to date, and the curves of the picked ones over one another.
+// The page of all runs: a live table, and the curves of the picked runs in one chart.
 
 import {
   Curve, METRICS, average, band, draw, faintLine, fetchSeries, line, lineColour, lineDash, metricOf, onZoom, smooth,
 } from "./charts.js";
 import {
-  ago, address, calmly, count, element, get, listen, moment, number, onTheme, ready, setAttribute, setText, showTop,
+  ago, address, throttled, count, element, get, listen, moment, number, onTheme, ready, setAttribute, setText, showTop,
   speed,
 } from "./shared.js";
 
@@ -12,7 +12,7 @@ const find = (id) => document.getElementById(id);
 const DEFAULT_METRIC = "eval/mean_return";
 const FIRST_PICKED = 6; // so many of the newest runs are picked for a reader who has not picked any
 
-// ── The view, as the address tells it ───────────────────────────────────────────────────────────────────────────────
+// ── The view, as in the address ──────────────────────────────────────────────────────────────────────────────────────
 
 /**
  * @typedef {object} View
@@ -54,9 +54,9 @@ function viewAddress(toShare = false) {
   }).replaceAll("%2C", ",").replaceAll("%2F", "/");
 }
 
-const writeView = calmly(() => history.replaceState(null, "", viewAddress()), 200);
+const writeView = throttled(() => history.replaceState(null, "", viewAddress()), 200);
 
-// ── What is known ───────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Data ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 const STATES = ["live", "broken", "stopped", "finished"]; // what wants attention first
 
@@ -94,13 +94,14 @@ function picked() {
   return (view.picked ?? automatic).filter((id) => runs.has(id));
 }
 
-/** While the reader has not picked: the newest, and those that come while there is room. */
+/** While the reader has not picked: the newest of one environment, because returns of two do not share an axis. */
 function pickAutomatically() {
   if (view.picked) return;
   const kept = automatic.filter((id) => runs.has(id));
   const others = [...runs.values()].filter((run) => run.state !== "broken" && !kept.includes(run.id));
   others.sort((a, b) => b.changed - a.changed);
-  automatic = [...kept, ...others.map((run) => run.id)].slice(0, FIRST_PICKED);
+  const env = (runs.get(kept[0]) ?? others[0])?.env;
+  automatic = [...kept, ...others.filter((run) => run.env === env).map((run) => run.id)].slice(0, FIRST_PICKED);
 }
 
 function pick(ids, wanted) {
@@ -115,7 +116,7 @@ function showPicks() {
   showCurves();
 }
 
-// ── The table ───────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── The table ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** One line of the table; its nodes stay the same while it lives, so focus and selection do too. */
 class Row {
@@ -256,7 +257,7 @@ function sortBy(column) {
   showRows();
 }
 
-// ── The curves ──────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── The curves ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** What shares a colour: a run, or, when seeds are grouped, its group. */
 function keyOf(run) {
@@ -308,14 +309,14 @@ async function fetchCurve(id, metric, part) {
   }
 }
 
-/** The part that is seen is fetched in full detail. */
+/** Fetches the visible part in full detail. */
 function zoom(wanted) {
   span = wanted;
   if (!span) curves.forEach((curve) => curve.look(null));
   return showCurves();
 }
 
-const refresh = calmly(showCurves, 1000);
+const refresh = throttled(showCurves, 1000);
 
 /** The picked runs that have points, by what shares a colour. */
 function bundles() {
@@ -333,7 +334,7 @@ function bundles() {
   return list;
 }
 
-/** A group is called what its runs' names begin with; two that begin alike are told apart by their marks. */
+/** A group is called what its runs' names begin with; two with the same beginning also get their hash. */
 function bundleName(bundle, all) {
   if (!view.group) return bundle.runs[0].name;
   const name = stem(bundle);
@@ -409,7 +410,7 @@ function showLegend(found) {
   if (text([...legend.children]) !== text(items)) legend.replaceChildren(...items);
 }
 
-// ── The tools ───────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── The tools ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 function showTools() {
   const names = Object.keys(METRICS);
@@ -427,7 +428,7 @@ function showSmoothing() {
   setText(find("smoothing-value"), view.smoothing ? view.smoothing.toFixed(2) : "off");
 }
 
-const drawSoon = calmly(drawCurves, 60);
+const drawSoon = throttled(drawCurves, 60);
 
 function connectTools() {
   find("metric").addEventListener("change", (event) => {
@@ -484,7 +485,7 @@ async function copy(text) {
   }
 }
 
-// ── Beginning, and going on ─────────────────────────────────────────────────────────────────────────────────────────
+// ── Beginning, and going on ──────────────────────────────────────────────────────────────────────────────────────────
 
 async function load() {
   try {
@@ -518,7 +519,7 @@ function forget(id) {
   rows.delete(id);
 }
 
-function heard({ runs: changed = [], gone = [] }) {
+function onRuns({ runs: changed = [], gone = [] }) {
   changed.forEach(learn);
   gone.forEach(forget);
   pickAutomatically();
@@ -530,7 +531,7 @@ function heard({ runs: changed = [], gone = [] }) {
 showTop("runs");
 showTools();
 connectTools();
-listen(null, { load, runs: heard });
+listen(null, { load, runs: onRuns });
 onTheme(() => {
   showRows();
   drawCurves();

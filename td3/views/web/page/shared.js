@@ -1,6 +1,6 @@
-// What every page shares: asking the server, listening to it, the band at the top, the theme, and how numbers read.
+// What all pages share: requests, live events, the header, the theme, and the format of numbers.
 
-// ── Asking ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Requests ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** What the server could not do, in its own sentence. */
 export class Problem extends Error {
@@ -47,19 +47,19 @@ export function parameter(name) {
   return new URLSearchParams(location.search).get(name);
 }
 
-// ── Listening ───────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Live events ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 const EVENTS = ["runs", "points", "updates", "film"];
 const LONGEST_PAUSE = 15_000; // milliseconds between attempts
-const PATIENCE = 2_000; // a page does not wait longer for its line before it loads
+const PATIENCE = 2_000; // milliseconds a page waits for the connection before it loads anyway
 
 /**
- * Listens to /events for as long as the page is seen, and connects again when the line drops.
+ * Listens to /events while the page is visible, and reconnects when the connection is lost.
  *
- * A hidden page lets its line go, because a browser keeps only six to one server for all of its pages.
+ * A hidden page disconnects, because a browser opens only six connections to one server.
  * @param {string | null} id one run, or null for the runs alone
- * @param {Object<string, Function>} handlers by event: runs, points, updates, film; `load`, called when the line is
- *   there and again whenever it is back, because something may have been missed. Events wait for it and for each other,
+ * @param {Object<string, Function>} handlers by event: runs, points, updates, film; `load`, called when the connection
+ *   is open and after every reconnect, because something may have been missed. Events wait for it and for each other,
  *   so a page that fetches in a handler, and returns its promise, misses nothing that comes meanwhile
  * @returns {() => void} ends it
  */
@@ -109,19 +109,19 @@ export function listen(id, handlers) {
     source = null;
   }
 
-  function seen() {
+  function onVisibility() {
     if (document.visibilityState === "hidden") disconnect();
     else if (!source) connect();
   }
 
-  document.addEventListener("visibilitychange", seen);
+  document.addEventListener("visibilitychange", onVisibility);
   window.addEventListener("pagehide", disconnect);
-  window.addEventListener("pageshow", seen);
-  seen();
+  window.addEventListener("pageshow", onVisibility);
+  onVisibility();
   return () => {
-    document.removeEventListener("visibilitychange", seen);
+    document.removeEventListener("visibilitychange", onVisibility);
     window.removeEventListener("pagehide", disconnect);
-    window.removeEventListener("pageshow", seen);
+    window.removeEventListener("pageshow", onVisibility);
     disconnect();
   };
 }
@@ -136,17 +136,17 @@ function showConnection(state) {
 }
 
 /**
- * `task`, but at most once in `milliseconds`, and never two at a time; the last wish is always fulfilled.
+ * `task`, but at most once in `milliseconds`, and never two at a time; the last call is always served.
  * @param {() => any} task
  * @param {number} milliseconds
  */
-export function calmly(task, milliseconds) {
-  let wished = false;
+export function throttled(task, milliseconds) {
+  let requested = false;
   let busy = false;
-  async function fulfil() {
+  async function serve() {
     busy = true;
-    while (wished) {
-      wished = false;
+    while (requested) {
+      requested = false;
       const pause = new Promise((resolve) => setTimeout(resolve, milliseconds));
       await Promise.resolve().then(task).catch(reportError);
       await pause;
@@ -154,12 +154,12 @@ export function calmly(task, milliseconds) {
     busy = false;
   }
   return () => {
-    wished = true;
-    if (!busy) fulfil();
+    requested = true;
+    if (!busy) serve();
   };
 }
 
-// ── Building ────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Building ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /**
  * An element with attributes and children. Texts become text, never markup, so names from runs are safe here.
@@ -190,22 +190,22 @@ export function setAttribute(node, name, value) {
   else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
 }
 
-/** Tells the world, and its tests, that the first data is shown. */
+/** Marks the document as ready: the first data is shown. The tests wait for it. */
 export function ready() {
   document.documentElement.dataset.ready = "true";
 }
 
-// ── The band at the top ─────────────────────────────────────────────────────────────────────────────────────────────
+// ── The header ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /**
- * Fills `<header id="top" class="top">`: the name, the ways, the connection and the theme.
+ * Fills `<header id="top" class="top">`: the name, the links, the connection and the theme.
  * @param {"runs" | "run" | "steps"} page the page this is
  * @param {string | null} id the run it is about
  */
 export function showTop(page, id = null) {
-  const ways = [["runs", "Runs", "/"]];
-  if (id) ways.push(["run", "Run", address("/run", { id })], ["steps", "Fifteen steps", address("/steps", { id })]);
-  const links = ways.map(([name, words, path]) =>
+  const pages = [["runs", "Runs", "/"]];
+  if (id) pages.push(["run", "Run", address("/run", { id })], ["steps", "Fifteen steps", address("/steps", { id })]);
+  const links = pages.map(([name, words, path]) =>
     element("a", { href: path, "data-way": name, "aria-current": name === page ? "page" : null }, words),
   );
   document.getElementById("top").replaceChildren(
@@ -221,7 +221,7 @@ export function showTop(page, id = null) {
   showConnection("waiting");
 }
 
-// ── Theme ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Theme ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 const KEPT_THEME = "td3-theme";
 const systemDark = matchMedia("(prefers-color-scheme: dark)");
@@ -318,7 +318,7 @@ function resolve(variable) {
   return found;
 }
 
-// ── How numbers read ────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Formats ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 export const NOTHING = "–";
 const MINUS = "−";

@@ -1,4 +1,4 @@
-// What each step sets in motion: the parts that light up, and the data that travels, wave after wave.
+// What each step animates: the parts that light up, and the data that moves along the links, wave after wave.
 
 /** What kind of thing travels along a link. Everything not named here is data. */
 const KINDS = {
@@ -19,8 +19,8 @@ export function kindOf(link) {
 
 export const PHASES = [
   { name: "build", first: 1, last: 3, words: "Built once, at the start" },
-  { name: "draw", first: 4, last: 4, words: "In every update" },
-  { name: "what to aim at", first: 5, last: 9, words: "In every update: what to aim at" },
+  { name: "sample", first: 4, last: 4, words: "In every update" },
+  { name: "target", first: 5, last: 9, words: "In every update: the target of the critics" },
   { name: "critics learn", first: 10, last: 12, words: "In every update: the critics learn" },
   { name: "delayed", first: 13, last: 15, words: "Only in delayed updates" },
 ];
@@ -33,46 +33,45 @@ const ORDINALS = { one: "st", two: "nd", few: "rd", other: "th" };
 const ordinals = new Intl.PluralRules("en", { type: "ordinal" });
 
 /**
- * A step's explanation, which speaks of every second update, of one step ahead and of networks that read the state
- * itself, for a run that was set otherwise.
+ * A step's explanation, adapted to this run: it is written for policy_delay 2, 1-step returns and no images.
  */
-export function toldOf(told, record) {
-  const changes = [...patience(record), ...foresight(record), ...(record.images ? EYES : [])];
-  const spoken = (words = "") => changes.reduce((said, [from, to]) => said.replaceAll(from, to), words);
+export function explanationOf(step, record) {
+  const changes = [...forDelay(record), ...forNStep(record), ...(record.images ? FOR_IMAGES : [])];
+  const adapted = (words = "") => changes.reduce((text, [from, to]) => text.replaceAll(from, to), words);
   return {
-    ...told,
-    title: spoken(told.title),
-    sentence: spoken(told.sentence),
-    why: spoken(told.why),
-    formula: spoken(told.formula),
+    ...step,
+    title: adapted(step.title),
+    sentence: adapted(step.sentence),
+    why: adapted(step.why),
+    formula: adapted(step.formula),
   };
 }
 
-function patience({ settings: { policy_delay: delay } }) {
+function forDelay({ settings: { policy_delay: delay } }) {
   if (delay === 2) return [];
   const every = delay === 1 ? "every update" : `every ${delay}${ORDINALS[ordinals.select(delay)]} update`;
   return [
     ["only on every second update", delay === 1 ? "here on every update" : `only on ${every}`],
     ["every second update", every],
-    ["twice as fast", delay === 1 ? "at a pace of their own" : `${delay} times as fast`],
+    ["twice as fast", delay === 1 ? "just as fast" : `${delay} times as fast`],
   ];
 }
 
-/** Whether any row looks further ahead than one step. */
-export function looksAhead(record) {
+/** Whether any row has an n-step return with n > 1. */
+export function isNStep(record) {
   return record.rows.reward.some((_, row) => discountOf(record, row).power !== "γ");
 }
 
-function foresight(record) {
-  if (!looksAhead(record)) return [];
+function forNStep(record) {
+  if (!isNStep(record)) return [];
   return [
-    ["is the reward plus the discounted future", "is what k steps earned plus the future after them, both discounted"],
-    ["only the reward is left", "only what was earned is left"],
+    ["is the reward plus the discounted future", "is the discounted sum of k rewards plus the discounted future after them"],
+    ["only the reward is left", "only the rewards are left"],
     ["r + γ · (1 − d)", "r + γᵏ · (1 − d)"],
   ];
 }
 
-const EYES = [
+const FOR_IMAGES = [
   ["every weight of both critics", "every weight of both critics and of the encoder they share"],
   ["Only the two critics move here", "Only the two critics and their encoder move here"],
   ["towards its own critic", "towards its own critic, and the encoder’s target towards the encoder"],
@@ -81,11 +80,11 @@ const EYES = [
 const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 
 /**
- * What a row's future is worth: γ, or γᵏ if it looks k steps ahead.
+ * The discount of a row's future: γ, or γᵏ for a return of k steps.
  * @returns {{discount: number, steps: number, power: string}}
  */
 export function discountOf({ rows, settings: { gamma } }, row) {
-  const discount = rows.discount?.[row] ?? gamma; // a record that does not tell it looks one step ahead
+  const discount = rows.discount?.[row] ?? gamma; // an older record has 1-step returns
   const steps = Math.round(Math.log(discount) / Math.log(gamma));
   if (steps > 1 && Math.abs(gamma ** steps / discount - 1) < 1e-5) {
     return { discount, steps, power: `γ${String(steps).replace(/\d/g, (digit) => RAISED[digit])}` };
@@ -98,8 +97,8 @@ const to = (link, words = "", value = null) => ({ link, words, value });
 
 const CRITICS = ["critic1", "critic2"];
 const CRITIC_TARGETS = ["critic1_target", "critic2_target"];
-const NEXT_JUDGEMENTS = [to("critic1_target-min", "Q₁′", "next_q1"), to("critic2_target-min", "Q₂′", "next_q2")];
-const JUDGEMENTS = [to("critic1-loss", "Q₁", "q1"), to("critic2-loss", "Q₂", "q2")];
+const NEXT_VALUES = [to("critic1_target-min", "Q₁′", "next_q1"), to("critic2_target-min", "Q₂′", "next_q2")];
+const VALUES = [to("critic1-loss", "Q₁", "q1"), to("critic2-loss", "Q₂", "q2")];
 
 const FLOWS = [
   { parts: ["environment", "memory"], waves: [[to("environment-memory", "s, a, r, s′, d")]] },
@@ -139,19 +138,19 @@ const FLOWS = [
         to("plus-critic1_target", "a′"),
         to("plus-critic2_target"),
       ],
-      NEXT_JUDGEMENTS,
+      NEXT_VALUES,
     ],
   },
-  { parts: [...CRITIC_TARGETS, "min"], waves: [NEXT_JUDGEMENTS, [to("min-target", "", "next_q")]] },
+  { parts: [...CRITIC_TARGETS, "min"], waves: [NEXT_VALUES, [to("min-target", "", "next_q")]] },
   {
     parts: ["memory", "min", "target"],
     waves: [[to("memory-target", "r, d", "reward"), to("min-target", "", "next_q")]],
   },
   {
     parts: ["memory", ...CRITICS],
-    waves: [[to("memory-critic1", "s, a"), to("memory-critic2", "s, a")], JUDGEMENTS],
+    waves: [[to("memory-critic1", "s, a"), to("memory-critic2", "s, a")], VALUES],
   },
-  { parts: [...CRITICS, "target", "loss"], waves: [[...JUDGEMENTS, to("target-loss", "", "target")]] },
+  { parts: [...CRITICS, "target", "loss"], waves: [[...VALUES, to("target-loss", "", "target")]] },
   {
     parts: ["loss", "critics_optimizer", ...CRITICS],
     waves: [
@@ -175,14 +174,14 @@ const FLOWS = [
   },
 ];
 
-/** Steps 13 to 15 rest in an update that is not delayed. */
-export function rests(step, record) {
+/** Steps 13 to 15 are skipped in an update that is not delayed. */
+export function isSkipped(step, record) {
   return step >= 13 && !record.delayed;
 }
 
 /**
  * The step's parts and its journeys, each with the chosen row's number.
- * `dropped` journeys do not arrive: the larger judgement in step 8, and the future of a terminated row in step 9.
+ * `dropped` journeys do not arrive: the larger value in step 8, and the future of a terminated row in step 9.
  */
 export function flowOf(step, record, row) {
   const { parts, waves } = FLOWS[step - 1];
@@ -198,7 +197,7 @@ export function flowOf(step, record, row) {
       dropped: gone,
     };
   };
-  return { parts, waves: rests(step, record) ? [] : waves.map((wave) => wave.map(fill)) };
+  return { parts, waves: isSkipped(step, record) ? [] : waves.map((wave) => wave.map(fill)) };
 }
 
 function dropped(step, link, rows, row) {
@@ -207,8 +206,8 @@ function dropped(step, link, rows, row) {
   return step === 9 && link === "min-target" && Boolean(rows.terminated[row]);
 }
 
-/** What a part says once its step has come: the number (or the vector) of the chosen row, or of the whole batch. */
-const SAYINGS = [
+/** What a part shows from its step on: the number (or the vector) of the chosen row, or of the whole batch. */
+const SHOWN_NUMBERS = [
   { part: "actor_target", from: 5, vector: "target_action" },
   { part: "noise", from: 6, vector: "noise" },
   { part: "plus", from: 6, vector: "next_action" },
@@ -224,11 +223,11 @@ const SAYINGS = [
 ];
 
 /** By part: a number, or a list of numbers, that is known at this step. */
-export function sayings(step, record, row) {
-  const said = {};
-  for (const { part, from, until = 15, vector, value, batch } of SAYINGS) {
+export function numbersOf(step, record, row) {
+  const numbers = {};
+  for (const { part, from, until = 15, vector, value, batch } of SHOWN_NUMBERS) {
     const found = batch ? batch(record) : record.rows[vector ?? value]?.[row];
-    if (step >= from && step <= until && found !== null && found !== undefined) said[part] = found;
+    if (step >= from && step <= until && found !== null && found !== undefined) numbers[part] = found;
   }
-  return said;
+  return numbers;
 }

@@ -1,8 +1,8 @@
-// The panel's data: for each step, the true numbers of the recorded update, in cells that know their exact value.
+// The panel's data: the numbers of the recorded update for each step, in cells that hold their exact value.
 
 import { shape } from "./diagram.js";
 import { count, element, fixed, number, percent } from "./shared.js";
-import { discountOf, looksAhead, rests } from "./steps-flow.js";
+import { discountOf, isNStep, isSkipped } from "./steps-flow.js";
 import { framesFigure, sightOf, thumbnail } from "./steps-images.js";
 
 const COLUMNS = 6; // as many dimensions as fit beside each other
@@ -13,7 +13,7 @@ const COLUMNS = 6; // as many dimensions as fit beside each other
  */
 export function dataOf(step, record, row) {
   const shown = SHOWN[step - 1](record, row);
-  return rests(step, record) ? [restingNotice(record), ...shown] : [...shown, ...encoderNotes(step, record)];
+  return isSkipped(step, record) ? [restingNotice(record), ...shown] : [...shown, ...encoderNotes(step, record)];
 }
 
 const SHOWN = [
@@ -23,10 +23,10 @@ const SHOWN = [
   sampledRows,
   nextActions,
   smoothing,
-  nextJudgements,
-  smallerOnes,
+  nextValues,
+  smallerValues,
   targets,
-  judgements,
+  storedValues,
   losses,
   criticSteps,
   actorStep,
@@ -42,17 +42,17 @@ const SHOWN = [
 
 /** Where there are images: who reads them, and what of them. */
 const ENCODER_NOTES = {
-  1: () => "Each frame is kept once, however many states it is a part of.",
-  2: (features) => `The actor sees no frame itself: it reads the ${features} that the critics’ encoder makes of them.`,
+  1: () => "Each frame is stored once, however many states contain it.",
+  2: (features) => `The actor does not read frames: it reads the ${features} that the critics’ encoder makes of them.`,
   3: (features) =>
-    `Both critics share one encoder, which turns what is seen into ${features}; their targets share its target.`,
-  5: (features) => `The critic targets’ encoder turns what is seen into ${features}; the actor target reads those.`,
-  7: (features) => `Both read the same ${features}, which the encoder they share made of what is seen, in step 5.`,
-  10: (features) => `The critics’ encoder turns what is seen into ${features}; both critics read those and the action.`,
+    `Both critics share one encoder, which turns an observation into ${features}; their targets share its target.`,
+  5: (features) => `The critic targets’ encoder turns s′ into ${features}; the actor target reads those.`,
+  7: (features) => `Both read the same ${features}, which the encoder they share made of s′ in step 5.`,
+  10: (features) => `The critics’ encoder turns s into ${features}; both critics read those and the action.`,
   12: () => "The encoder learns from the loss of both critics, and from nothing else.",
   13: (features) =>
-    `The actor reads the ${features} that the critics’ encoder made of what is seen, in step 10. Its own loss does ` +
-    "not move the encoder.",
+    `The actor reads the ${features} that the critics’ encoder made of s in step 10. Its own loss does not change ` +
+    "the encoder.",
 };
 
 function encoderNotes(step, { images }) {
@@ -60,19 +60,19 @@ function encoderNotes(step, { images }) {
   return [note(ENCODER_NOTES[step](images.features === 1 ? "one number" : `${count(images.features)} numbers`))];
 }
 
-// ── 1 to 3: what was built ──────────────────────────────────────────────────────────────────────────────────────────
+// ── 1 to 3: what was built ───────────────────────────────────────────────────────────────────────────────────────────
 
 function memoryFacts(record) {
   const { memory } = record;
   const written = memory.oldest_age + 1;
-  const unit = record.images ? "moments" : "transitions"; // an episode has one more of the former
+  const unit = record.images ? "rows" : "transitions"; // with images an episode has one row more than transitions
   return [
-    bar(written / memory.capacity, `${count(written)} of ${count(memory.capacity)} places are written`),
+    bar(written / memory.capacity, `${count(written)} of ${count(memory.capacity)} rows are written`),
     facts([
       ["rows held", "memory_rows", memory.rows, count(memory.rows)],
       ["mean age of the rows in this batch", "mean_age", memory.mean_age, `${count(memory.mean_age)} ${unit}`],
       ["age of the oldest row held", "oldest_age", memory.oldest_age, `${count(memory.oldest_age)} ${unit}`],
-      ...(record.images ? [["one state", "sight", sightOf(record), sightOf(record)]] : []),
+      ...(record.images ? [["one observation", "sight", sightOf(record), sightOf(record)]] : []),
       transitionFact(record),
     ]),
   ];
@@ -80,23 +80,23 @@ function memoryFacts(record) {
 
 function transitionFact(record) {
   const { images, observation_size: observed, action_size: acted } = record;
-  const words = !images && looksAhead(record) ? "one transition, besides its links to others" : "one transition";
+  const words = !images && isNStep(record) ? "one transition, besides its links to others" : "one transition";
   const bytes = images?.transition_bytes ?? 4 * (2 * observed + acted + 1) + 1;
   const sum = images ? "" : `4 · (${observed} + ${acted} + 1 + ${observed}) + 1 = `;
   return [words, "transition_bytes", bytes, `${sum}${count(bytes)} bytes`];
 }
 
-/** How many numbers actor and critics read of a state: itself, or what the encoder makes of it. */
-function read({ images, observation_size: observed }) {
-  return images?.features ?? observed;
+/** How many numbers the actor and the critics get of a state: its own, or the features of the encoder. */
+function inputSize({ images, features, observation_size: observed }) {
+  return images?.features ?? features ?? observed;
 }
 
 function actorSizes(record) {
-  return [read(record), ...record.settings.hidden, record.action_size];
+  return [inputSize(record), ...record.settings.hidden, record.action_size];
 }
 
 function criticSizes(record) {
-  return [read(record) + record.action_size, ...record.settings.hidden, 1];
+  return [inputSize(record) + record.action_size, ...record.settings.hidden, 1];
 }
 
 function actorFacts(record) {
@@ -104,8 +104,8 @@ function actorFacts(record) {
   return [
     layers(sizes, record.images ? "features" : "state", "action"),
     facts([
-      ["numbers learned, and as many in the target", "actor_parameters", parameters(sizes), count(parameters(sizes))],
-      ["distance of the two at birth", "born_apart", 0, "0: born equal"],
+      ["parameters, and as many in the target", "actor_parameters", parameters(sizes), count(parameters(sizes))],
+      ["distance from its target at the start", "initially_apart", 0, "0: equal"],
       ["distance now, after this update", "apart_actor", record.apart.actor, number(record.apart.actor)],
     ]),
   ];
@@ -115,17 +115,17 @@ function criticFacts(record) {
   const { apart, images } = record;
   const sizes = criticSizes(record);
   const all = 2 * parameters(actorSizes(record)) + 4 * parameters(sizes) + 2 * (images?.parameters ?? 0);
-  const together = images ? "all six networks and both encoders together" : "all six networks together";
+  const together = images ? "parameters of all six networks and both encoders" : "parameters of all six networks";
   return [
     layers(sizes, images ? "features and action" : "state and action", "value"),
     facts([
-      ["numbers learned, in each critic", "critic_parameters", parameters(sizes), count(parameters(sizes))],
+      ["parameters of each critic", "critic_parameters", parameters(sizes), count(parameters(sizes))],
       ...(images
-        ? [["numbers learned, in the encoder", "encoder_parameters", images.parameters, count(images.parameters)]]
+        ? [["parameters of the encoder", "encoder_parameters", images.parameters, count(images.parameters)]]
         : []),
       [together, "all_parameters", all, count(all)],
       [
-        "mean |Q₁ − Q₂| of the batch: still different",
+        "mean |Q₁ − Q₂| of the batch",
         "twin_gap",
         record.batch.twin_gap,
         number(record.batch.twin_gap),
@@ -150,7 +150,7 @@ function layers(sizes, input, output) {
   return element("ol", { class: "layers", "aria-label": `${input} to ${output}` }, ...drawn);
 }
 
-// ── 4 to 9: what to aim at ──────────────────────────────────────────────────────────────────────────────────────────
+// ── 4 to 9: the target ───────────────────────────────────────────────────────────────────────────────────────────────
 
 function sampledRows(record, row) {
   const { rows, memory, images } = record;
@@ -161,12 +161,12 @@ function sampledRows(record, row) {
     ending(rows, n),
   ]);
   return [
-    places(rows.row, memory.oldest_age + 1, row),
+    positions(rows.row, memory.oldest_age + 1, row),
     table(
       row,
-      ["place", ...(images?.frames ? ["s", "s′"] : []), "reward r", "terminated d"],
+      ["index", ...(images?.frames ? ["s", "s′"] : []), "reward r", "terminated d"],
       body,
-      `${rows.row.length} of the ${count(record.settings.batch_size)} rows drawn`,
+      `${rows.row.length} of the ${count(record.settings.batch_size)} sampled rows`,
     ),
     ...observed("state s", "observation", record, row),
     strip("action a", "action", record, row, record.action_size),
@@ -181,10 +181,10 @@ function glance(words, name, record, n) {
 
 function shifting({ random_shift: most }) {
   const pixels = most === 1 ? "1 pixel" : `${count(most)} pixels`;
-  return note(`As they are learned from: moved by up to ${pixels} each way, by chance, s and s′ each in its own way.`);
+  return note(`As the networks read them: shifted at random by up to ${pixels} each way, s and s′ separately.`);
 }
 
-/** What a row saw: its frames, if there are images, and its numbers. */
+/** The observation of a row: its frames, if there are images, and its numbers. */
 function observed(words, name, record, row) {
   if (!record.images) return [strip(words, name, record, row, record.observation_size)];
   const numbers = `${words}, the numbers beside the frames`;
@@ -197,7 +197,7 @@ function observed(words, name, record, row) {
 function nextActions(record, row) {
   return [
     matrix("target_action", record, row, "a′ by dimension"),
-    ...observed("what it saw: s′", "next_observation", record, row),
+    ...observed("next state s′", "next_observation", record, row),
   ];
 }
 
@@ -211,16 +211,16 @@ function smoothing(record, row) {
       ["clip c", "noise_clip", settings.noise_clip, `±${settings.noise_clip}`],
     ]),
     noiseTable(record, row),
-    matrix("drawn_noise", record, row, "ε as drawn", (n, column) => clipped(n, column) && "clipped"),
+    matrix("drawn_noise", record, row, "ε before clipping", (n, column) => clipped(n, column) && "clipped"),
     note(
       found.length
-        ? `Struck through: drawn beyond ±${settings.noise_clip} and clipped.`
-        : "None of these draws had to be clipped.",
+        ? `Struck through: beyond ±${settings.noise_clip}, so it was clipped.`
+        : "None of these had to be clipped.",
     ),
   ];
 }
 
-/** The chosen row, dimension by dimension: from what the actor target played to what will be judged. */
+/** The chosen row, dimension by dimension: from the action of the actor target to the smoothed one. */
 function noiseTable({ rows, settings }, row) {
   const line = (_, column) => {
     const drawn = rows.drawn_noise[row][column];
@@ -244,7 +244,7 @@ function noiseTable({ rows, settings }, row) {
   );
 }
 
-/** From −1 to 1: the action played, the reach of the noise, and where it came to lie. */
+/** From −1 to 1: the action before, the range of the noise, and the action after. */
 function noisePicture(before, after, clip) {
   const x = (value) => 50 + 46 * Math.min(Math.max(value, -1), 1);
   return shape(
@@ -258,7 +258,7 @@ function noisePicture(before, after, clip) {
   );
 }
 
-function nextJudgements(record, row) {
+function nextValues(record, row) {
   const { rows, batch } = record;
   const places = digits([...rows.next_q1, ...rows.next_q2]);
   const body = rows.next_q1.map((q1, n) => [
@@ -269,11 +269,11 @@ function nextJudgements(record, row) {
   const means = [mean("next_q1", batch.next_q1, places), mean("next_q2", batch.next_q2, places), element("td")];
   return [
     table(row, ["Q₁′", "Q₂′", "Q₁′ − Q₂′"], body, "Both targets on the same (s′, a′)", means),
-    ...(record.images ? observed("what they saw: s′", "next_observation", record, row) : []),
+    ...(record.images ? observed("next state s′", "next_observation", record, row) : []),
   ];
 }
 
-function smallerOnes(record, row) {
+function smallerValues(record, row) {
   const { rows, batch } = record;
   const places = digits([...rows.next_q1, ...rows.next_q2]);
   const smaller = (own, other) => (own <= other ? "smaller" : "larger");
@@ -287,10 +287,10 @@ function smallerOnes(record, row) {
     cell("next_q", n, value, fixed(value, places), { mark: "result" }),
   ]);
   return [
-    table(row, ["Q₁′", "Q₂′", "min"], body, "The smaller one of each row is marked"),
+    table(row, ["Q₁′", "Q₂′", "min"], body, "The smaller value of each row is marked"),
     bar(
       batch.q1_smaller,
-      `critic target 1 was the smaller one in ${percent(batch.q1_smaller)} of the batch`,
+      `critic target 1 gave the smaller value in ${percent(batch.q1_smaller)} of the batch`,
       "q1_smaller",
     ),
   ];
@@ -332,8 +332,8 @@ function arithmetic(record, row) {
     sign("="),
     term("y", exact(rows.target[row]), "result"),
   ];
-  const told = ended ? "The world ended here: no future is left." : "The world went on: the future counts.";
-  const ahead = `It looks ${steps} steps ahead: r is what they earned, discounted to the first, and s′ where they led.`;
+  const kind = ended ? "Terminated: only the reward counts." : "Not terminated: the future counts.";
+  const ahead = `n-step return: r is the discounted sum of ${steps} rewards, and s′ the state after them.`;
   const attributes = {
     class: "arithmetic",
     "data-name": "arithmetic",
@@ -343,19 +343,19 @@ function arithmetic(record, row) {
   return element(
     "div",
     attributes,
-    element("p", { class: "caption" }, `Row ${row + 1}. ${told}${steps > 1 ? ` ${ahead}` : ""}`),
+    element("p", { class: "caption" }, `Row ${row + 1}. ${kind}${steps > 1 ? ` ${ahead}` : ""}`),
     element("p", { class: "terms" }, ...pieces),
   );
 }
 
 function endings({ batch, settings }) {
   const some = batch.terminated === 1 ? "1 row" : `${count(batch.terminated)} rows`;
-  return note(`In this batch of ${count(settings.batch_size)}, ${batch.terminated ? some : "no row"} ended the world.`);
+  return note(`In this batch of ${count(settings.batch_size)}, ${batch.terminated ? some : "no row"} terminated.`);
 }
 
-// ── 10 to 12: the critics ───────────────────────────────────────────────────────────────────────────────────────────
+// ── 10 to 12: the critics ────────────────────────────────────────────────────────────────────────────────────────────
 
-function judgements(record, row) {
+function storedValues(record, row) {
   const { rows, batch } = record;
   const places = digits([...rows.q1, ...rows.q2, ...rows.target]);
   const names = ["q1", "q2", "target"];
@@ -366,7 +366,7 @@ function judgements(record, row) {
   );
   const means = names.map((name) => mean(name, batch[name], places));
   return [
-    table(row, ["Q₁", "Q₂", "y to reach"], body, "Before this update's step", means),
+    table(row, ["Q₁", "Q₂", "target y"], body, "Before this update's step", means),
     ...observed("state s", "observation", record, row),
     strip("action a, as played", "action", record, row, record.action_size),
   ];
@@ -421,7 +421,7 @@ function stepLine(record, name, words, weights) {
   );
 }
 
-// ── 13 to 15: delayed ───────────────────────────────────────────────────────────────────────────────────────────────
+// ── 13 to 15: delayed ────────────────────────────────────────────────────────────────────────────────────────────────
 
 function actorStep(record, row) {
   if (!record.delayed) return [];
@@ -433,7 +433,7 @@ function actorStep(record, row) {
   ]);
   return [
     matrix("own_action", record, row, "π(s) by dimension"),
-    table(row, ["Q₁(s, π(s))", "Q₁(s, a) of step 10"], body, "What critic 1 thinks of it"),
+    table(row, ["Q₁(s, π(s))", "Q₁(s, a) of step 10"], body, "What value critic 1 gives it"),
     facts([["actor loss: −mean Q₁ of the batch", "actor_loss", record.actor_loss, number(record.actor_loss)]]),
     framed(
       "One step of Adam",
@@ -497,15 +497,15 @@ function restingNotice({ update, settings: { policy_delay: delay } }) {
   return element(
     "div",
     { class: "notice resting", id: "resting" },
-    element("p", {}, element("b", {}, `Not this time: update ${count(update)} is not a multiple of ${delay}.`)),
-    element("p", {}, `The actor and all targets stay as they are and wait for update ${count(next)}.`),
+    element("p", {}, element("b", {}, `Skipped: update ${count(update)} is not a multiple of policy_delay ${delay}.`)),
+    element("p", {}, `The actor and all targets stay as they are until update ${count(next)}.`),
     element("button", { type: "button", id: "show-delayed" }, "Show a delayed update"),
   );
 }
 
-// ── Pieces ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Pieces ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** A cell that knows what it is and its exact value. */
+/** A cell with its name and its exact value as data. */
 function cell(name, row, value, words, { column = null, mark = null } = {}) {
   return element(
     "td",
@@ -521,7 +521,7 @@ function mean(name, value, places) {
 function ending(rows, n) {
   const ended = Boolean(rows.terminated[n]);
   const made = cell("terminated", n, rows.terminated[n], ended ? "1" : "0", { mark: ended && "ended" });
-  if (ended) made.prepend(element("span", { class: "roomy" }, "the end · "));
+  if (ended) made.prepend(element("span", { class: "roomy" }, "terminated · "));
   return made;
 }
 
@@ -598,19 +598,19 @@ function tile(name, row, column, value, share) {
   return made;
 }
 
-/** Where in the written part of the memory the rows lie. */
-function places(rows, size, chosen) {
-  const x = (place) => 6 + (388 * place) / Math.max(size - 1, 1);
-  const ticks = rows.map((place, n) =>
-    shape("line", { class: n === chosen ? "tick chosen" : "tick", x1: x(place), x2: x(place), y1: 4, y2: 24 }),
+/** Where the sampled rows are in the written part of the memory. */
+function positions(rows, size, chosen) {
+  const x = (index) => 6 + (388 * index) / Math.max(size - 1, 1);
+  const ticks = rows.map((index, n) =>
+    shape("line", { class: n === chosen ? "tick chosen" : "tick", x1: x(index), x2: x(index), y1: 4, y2: 24 }),
   );
   return shape(
     "svg",
     { viewBox: "0 0 400 40", class: "places-picture", role: "img", "aria-label": "Where the rows lie in the memory" },
     shape("rect", { class: "track", x: 2, y: 9, width: 396, height: 10, rx: 5 }),
     ...ticks,
-    shape("text", { x: 2, y: 38 }, "place 0"),
-    shape("text", { x: 398, y: 38, class: "end" }, `place ${count(size - 1)}`),
+    shape("text", { x: 2, y: 38 }, "row 0"),
+    shape("text", { x: 398, y: 38, class: "end" }, `row ${count(size - 1)}`),
   );
 }
 

@@ -1,9 +1,9 @@
-// The page of the fifteen steps: which update, step and row; the player that walks through them; and the address.
+// The page of the fifteen steps: which update, step and row is shown; the player; and the address.
 
 import { Animation } from "./animation.js";
 import { Diagram } from "./diagram.js";
-import { address, calmly, count, drawing, element, get, listen, parameter, ready, setText, showTop } from "./shared.js";
-import { flowOf, PHASES, phaseOf, rests, sayings, toldOf } from "./steps-flow.js";
+import { address, throttled, count, drawing, element, get, listen, parameter, ready, setText, showTop } from "./shared.js";
+import { flowOf, PHASES, phaseOf, isSkipped, numbersOf, explanationOf } from "./steps-flow.js";
 import { imagesOf } from "./steps-images.js";
 import { TALL, WIDE } from "./steps-layout.js";
 import { dataOf } from "./steps-panel.js";
@@ -25,8 +25,8 @@ const state = {
   steps: [], // the fifteen explanations
   isThere: false, // the run has begun
   recorded: [], // {update, step, delayed} of every recorded update
-  record: null, // the one on show
-  newer: false, // a newer one waits until the walk has ended
+  record: null, // the one that is shown
+  newer: false, // a newer one is shown after step 15
   step: bounded(parameter("step"), 1, LAST, 1),
   row: bounded(parameter("row"), 1, 64, 1) - 1,
   following: !Number.isInteger(Number(parameter("update") ?? "newest")),
@@ -41,18 +41,18 @@ function bounded(text, lowest, highest, otherwise) {
   return Number.isNaN(value) ? otherwise : Math.min(Math.max(value, lowest), highest);
 }
 
-// ── Loading ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Loading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 function start() {
   showTop("steps", id);
   prepareControls();
   if (!id) return showProblem(new Error("No run is named in the address."));
-  return listen(id, { load, runs: heardRuns, updates: calmly(arrived, 1500) });
+  return listen(id, { load, runs: onRuns, updates: throttled(onUpdates, 1500) });
 }
 
-/** The first time, and whenever the line is back. The page may have been opened before its run has begun. */
+/** At the start and after every reconnect. The page may have been opened before its run has begun. */
 async function load() {
-  if (state.isThere) return arrived();
+  if (state.isThere) return onUpdates();
   try {
     if (!state.steps.length) state.steps = (await get("/api/explanation")).steps;
     const { run } = await get("/api/run", { id });
@@ -66,7 +66,7 @@ async function load() {
 }
 
 /** The run has begun. */
-function heardRuns({ runs = [] }) {
+function onRuns({ runs = [] }) {
   return state.isThere || !runs.some((run) => run.id === id) ? undefined : load();
 }
 
@@ -95,8 +95,8 @@ async function fetched(update) {
   return { ...record, images: await imagesOf(record) };
 }
 
-/** Something was recorded. A walk that is under way is not disturbed: it goes on to the newest at its end. */
-async function arrived() {
+/** Something was recorded. While playing nothing changes; the newest update follows after step 15. */
+async function onUpdates() {
   try {
     if (state.following && !state.playing) return await refresh("newest", !state.record);
     state.recorded = (await get("/api/updates", { id })).updates;
@@ -131,7 +131,7 @@ function showWaiting(reason) {
   ready();
 }
 
-// ── Showing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Showing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 function show(record, again = true) {
   state.record = record;
@@ -155,35 +155,37 @@ function drawDiagram() {
 /** Everything that depends on the step or the row. */
 function showStep(again = true) {
   const { record, step, row } = state;
-  const told = toldOf(state.steps[step - 1], record);
+  const explained = explanationOf(state.steps[step - 1], record);
   const flow = flowOf(step, record, row);
-  diagram.show(flow, sayings(step, record, row), record, `Step ${step}: ${told.title}. ${told.sentence}`, again);
+  diagram.show(flow, numbersOf(step, record, row), record, `Step ${step}: ${explained.title}. ${explained.sentence}`, again);
   animation.prepare(flow, record.rows.reward.length, row);
   if (again) state.seconds = 0;
-  showPanel(told);
+  showPanel(explained);
   showTimeline();
   showRow();
   keepAddress();
   wake();
 }
 
-function showPanel(told) {
-  setText(at("step-number"), String(told.number));
-  setText(at("step-phase"), phaseOf(told.number).words);
-  setText(at("step-title"), told.title);
-  setText(at("step-sentence"), told.sentence);
-  showFormula(told.formula);
-  setText(at("step-why"), told.why ?? "");
-  setText(at("code-place"), told.code);
-  setText(at("code-source"), told.source ?? "");
-  setText(at("docs-place"), told.docs.split("#")[0]);
-  at("code-place").href = `/text?of=code#step-${told.number}`;
-  at("docs-place").href = `/text?of=docs#step-${told.number}`;
-  at("docs-place").title = told.docs;
-  setText(at("docs-step"), `under ${told.number} · ${state.steps[told.number - 1].title}`);
-  at("panel").classList.toggle("resting", rests(told.number, state.record));
+function showPanel(explained) {
+  setText(at("step-number"), String(explained.number));
+  setText(at("step-phase"), phaseOf(explained.number).words);
+  setText(at("step-title"), explained.title);
+  setText(at("step-sentence"), explained.sentence);
+  showFormula(explained.formula);
+  setText(at("step-why"), explained.why ?? "");
+  const [path] = explained.code.split(":");
+  setText(at("code-place"), `${path}, step ${explained.number}`); // no line number: it moves, and pictures keep it
+  at("code-place").title = explained.code;
+  setText(at("code-source"), explained.source ?? "");
+  setText(at("docs-place"), explained.docs.split("#")[0]);
+  at("code-place").href = `/text?of=code#step-${explained.number}`;
+  at("docs-place").href = `/text?of=docs#step-${explained.number}`;
+  at("docs-place").title = explained.docs;
+  setText(at("docs-step"), `under ${explained.number} · ${state.steps[explained.number - 1].title}`);
+  at("panel").classList.toggle("resting", isSkipped(explained.number, state.record));
   const focused = document.activeElement?.dataset?.focus;
-  at("step-data").replaceChildren(...dataOf(told.number, state.record, state.row));
+  at("step-data").replaceChildren(...dataOf(explained.number, state.record, state.row));
   if (focused !== undefined) at("step-data").querySelector(`[data-focus="${focused}"]`)?.focus();
 }
 
@@ -199,7 +201,7 @@ function showTimeline() {
     if (number === state.step) button.setAttribute("aria-current", "step");
     else button.removeAttribute("aria-current");
     button.classList.toggle("past", number < state.step);
-    button.classList.toggle("resting", rests(number, state.record));
+    button.classList.toggle("resting", isSkipped(number, state.record));
   }
   at("previous").disabled = state.step === 1;
   at("next").disabled = state.step === LAST;
@@ -213,7 +215,7 @@ function showRow() {
 
 function showUpdateWords() {
   const { update, step, delayed, engine } = state.record;
-  const kind = delayed ? "delayed: all fifteen steps" : "not delayed: 13 to 15 rest";
+  const kind = delayed ? "delayed: all fifteen steps" : "not delayed: steps 13 to 15 are skipped";
   const newer = state.newer ? " · a newer one follows after step 15" : "";
   setText(at("update-words"), `Update ${count(update)} at step ${count(step)} · ${kind}${newer}`);
   at("update-words").title = `Engine: ${engine}`;
@@ -228,7 +230,7 @@ function fillRows() {
         class: ended ? "ended" : null,
         "data-choose-row": n,
         "aria-label": `Row ${n + 1}${ended ? ", terminated" : ""}`,
-        title: ended ? "The world ended with this row" : null,
+        title: ended ? "The episode terminated with this row" : null,
       },
       String(n + 1),
     ),
@@ -251,13 +253,13 @@ function fillUpdates() {
   at("follow").checked = state.following;
 }
 
-/** The address tells what is on show, so that it can be kept and sent. */
+/** The address names what is shown, so that it can be bookmarked and shared. */
 function keepAddress() {
   const update = state.following ? "newest" : state.record.update;
   history.replaceState(null, "", address("/steps", { id, update, step: state.step, row: state.row + 1 }));
 }
 
-// ── Walking ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Playing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 function go(step) {
   if (!state.record || step < 1 || step > LAST) return;
@@ -304,7 +306,7 @@ function wake() {
   frame = requestAnimationFrame(tick);
 }
 
-/** Playing, the step repeats its motion and then hands on; paused, it is seen once and rests. */
+/** While playing, a step repeats its animation and then the next begins; paused, it runs once. */
 function tick(now) {
   frame = 0;
   const passed = Math.min((now - before) / 1000, 0.25);
@@ -329,7 +331,7 @@ function showProgress() {
   at("timeline").style.setProperty("--progress", share.toFixed(3));
 }
 
-// ── Controls ────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Controls ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 function prepareControls() {
   at("previous").append(drawing(PICTURES.previous));

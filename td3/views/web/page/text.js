@@ -1,4 +1,4 @@
-// A file of the project as it is, line by line: the page of the algorithm, or the document of the fifteen steps.
+// A file of the project as it is, line by line: the algorithm's source, or the document of the fifteen steps.
 
 import { element, get, parameter, ready, setText, showTop } from "/static/shared.js";
 
