@@ -129,9 +129,9 @@ def test_when_every_save_fails_the_exit_code_says_so(fault, tmp_path, capsys, mo
 
     monkeypatch.setattr(RunFolder, "create", then_full)
     assert main(survival.words(tmp_path / "run")) == 1
-    told = capsys.readouterr().err
-    assert "training continues" in told and "No space left on device" in told
-    assert "not everything could be saved" in told and "Done: " in told
+    text = capsys.readouterr().err
+    assert "training continues" in text and "No space left on device" in text
+    assert "not everything could be saved" in text and "Done: " in text
 
 
 def test_a_disk_that_is_really_full_is_survived(tmp_path):
