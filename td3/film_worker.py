@@ -113,19 +113,5 @@ def picture(frame: Any) -> Any:
     return image if times == 1 else image.resize((times * image.width, times * image.height), Image.Resampling.NEAREST)
 
 
-def write(path: Path, data: bytes) -> None:
-    """Writes a file beside and then renames it: whoever reads it sees a whole film, this one or the one before."""
-    beside = path.with_name(f".{path.name}")
-    beside.unlink(missing_ok=True)  # of a run that was killed just here
-    file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
-    try:
-        with os.fdopen(file, "wb") as opened:
-            opened.write(data)
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-
-
 if __name__ == "__main__":
     main(*map(int, sys.argv[1:]))
