@@ -228,9 +228,9 @@ def test_what_is_observed_is_described_by_kind():
     checked = check_environment(config(normalize_observations=True))
     assert [part["numbers"] for part in checked["observation"]] == [2, 2, 3]
     text = "\n".join(lines_of(checked))
-    assert "observation['heading'] (1,) float32 → 1 angle of float32; its encoder makes 2 numbers of it" in text
+    assert "observation['heading'] (1,) float32 → 1 angle of float32; its encoder outputs 2 features" in text
     assert "observation['speed'] (2,) float32 → 2 numbers, normalised" in text
-    assert "observation['tone'] () int64 → 1 token of float32; its encoder makes 3 numbers of it" in text
+    assert "observation['tone'] () int64 → 1 token of float32; its encoder outputs 3 features" in text
 
 
 def test_the_native_engine_leaves_other_kinds_to_torch_and_says_so():
