@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 
 from td3 import seeding
-from td3.collection import Policy
 from td3.config import SETTINGS, Config, checked
 from td3.environments import ActionMap, ObservationMap, Wrappers, make_envs, make_single
 from td3.environments.descriptions import describe_layout
@@ -20,14 +19,14 @@ from td3.evaluation import play_episodes
 from td3.learner import policy_of
 from td3.learner.making import bytes_of_policy
 from td3.learner.state import bytes_of, load_networks, network_tensors
+from td3.loop import advance
 from td3.machine import available, check_room, human
 from td3.parts import Parts, check_parts
 from td3.resuming import config_of, why_not_trusted
 from td3.session import Session
 from td3.storage import Checkpoint, RunFolder
 from td3.synonyms import instead_of
-from td3.training import advance
-from td3.types import Evaluation, Float32s, Rows
+from td3.types import Evaluation, Float32s, Policy, Rows
 from td3.wording import brief, counted
 
 

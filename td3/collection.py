@@ -1,66 +1,17 @@
 """Collects transitions: random actions while warming up, then the actor with noise."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 
 from td3 import seeding
 from td3.config import Config
-from td3.environments import ActionMap, Envs, ObservationMap, Wrappers, in_this_process, make_envs
+from td3.environments import Envs, Wrappers, in_this_process, make_envs
 from td3.environments.envs import LONGEST_TAPE
 from td3.errors import EnvironmentFailure
-from td3.exploration import GaussianNoise, MakeNoise
-from td3.types import Episode, Float32s, Rows, StepResult, Transitions
-
-Policy = Callable[[Rows], Float32s]  # (n, observation_size) → (n, action_size) in [−1, 1]
-
-
-class Collected(NamedTuple):
-    """What one action in each environment brought: transitions, and the episodes that ended with them."""
-
-    transitions: Transitions
-    episodes: list[tuple[int, float, int]]  # those that ended: environment, return, length
-
-
-class AnyCollector(Protocol):
-    """What training asks of a collector, in this process or elsewhere."""
-
-    observation_map: ObservationMap
-    action_map: ActionMap
-    num_envs: int
-    steps: int  # transitions handed out so far
-
-    def start(self) -> None:
-        """Begins the first episodes."""
-
-    def configure(self, config: Config) -> None:
-        """Follows a change of settings from the next action on."""
-
-    def collect(self, policy: Policy) -> Collected:
-        """Plays one action in each environment."""
-
-    def begin_anew(self) -> None:
-        """Begins every episode again: what came before is lost."""
-
-    @property
-    def most_bytes(self) -> int:
-        """The most that the arrays of `capture` take."""
-
-    def capture(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Returns plain data and arrays: enough to go on as if never stopped."""
-
-    def restore(self, data: dict[str, Any], arrays: dict[str, Any], seeds: list[int]) -> list[str]:
-        """Goes on where `capture` was; tells which episodes could not be restored, and begin from `seeds` instead."""
-
-    def local_envs(self) -> list[Any]:
-        """Returns the Gymnasium environments that live in this process."""
-
-    def close(self) -> None:
-        """Closes the environments."""
-
-
-MakeCollector = Callable[[Config, MakeNoise], AnyCollector]
+from td3.exploration import GaussianNoise
+from td3.interfaces import Collected, MakeNoise
+from td3.types import Episode, Float32s, Policy, Rows, StepResult, Transitions
 
 
 class Collector:

@@ -4,10 +4,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from td3.collection import Policy
 from td3.environments import Envs
 from td3.errors import EnvironmentFailure
-from td3.types import Evaluation, Float32s, Rows
+from td3.types import Evaluation, Float32s, Policy, Rows
 
 LONGEST = 100_000  # steps of one episode; an environment without an end would be evaluated for ever
 

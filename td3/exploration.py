@@ -1,28 +1,12 @@
 """Exploration noise: what is added to the actor's actions while it collects."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from td3.types import Bools, Float32s
-
-
-class Noise(Protocol):
-    """Noise for `num_envs` environments. Everything it keeps is saved with each checkpoint."""
-
-    def sample(self, rng: np.random.Generator, scale: float, first: Bools) -> Float32s:
-        """Returns (num_envs, action_size) numbers; `scale` is `exploration_noise`, `first` where an episode begins."""
-
-    def capture(self) -> dict[str, NDArray[Any]]:
-        """Returns its state as arrays, by name; nothing if it has none."""
-
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Becomes what was captured."""
-
-
-MakeNoise = Callable[[int, int], Noise]  # (num_envs, action_size)
 
 
 class GaussianNoise:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from td3.collection import Policy
     from td3.environments import Wrappers
+    from td3.types import Policy
 
 SIZE = 240  # pixels, the longer side
 FRAMES = 200

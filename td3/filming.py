@@ -24,13 +24,13 @@ import cloudpickle
 import numpy as np
 import torch
 
-from td3.collection import Policy
 from td3.config import env_name
 from td3.environments import Wrappers, maker_to_render
 from td3.environments.factory import NONE
 from td3.environments.processes import environment_for_children, how_it_ended, is_tied
 from td3.film_worker import NO_FILM, SIZE, Job
 from td3.recording import Allowance, Clock
+from td3.types import Policy
 
 EXPECTED = 3.0  # seconds of a processor that a film may cost: the first waits until that is little, or for the end
 MEANWHILE = 600.0  # seconds a film may take while training goes on, for it has to wait for what training leaves

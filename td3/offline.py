@@ -5,13 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from td3.collection import Collected, Policy
 from td3.config import Config
 from td3.environments import Wrappers, make_envs
 from td3.environments.faults import BadValue
 from td3.errors import ConfigError
-from td3.exploration import MakeNoise
-from td3.types import Transitions
+from td3.interfaces import Collected, MakeNoise
+from td3.types import Policy, Transitions
 
 COLUMNS = ("observation", "action", "reward", "next_observation", "terminated")
 

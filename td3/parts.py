@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from td3.collection import Collector, MakeCollector
+from td3.collection import Collector
 from td3.config import name_of
 from td3.errors import ConfigError
-from td3.exploration import GaussianNoise, MakeNoise
+from td3.exploration import GaussianNoise
+from td3.interfaces import MakeCollector, MakeNoise, MakeSampler
 from td3.learner import Learner
-from td3.replay import MakeSampler, UniformSampler
+from td3.replay import UniformSampler
 from td3.wording import did_you_mean
 
 

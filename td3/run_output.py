@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from td3.collection import Policy
 from td3.config import Config
 from td3.environments import Wrappers
 from td3.errors import RunError
@@ -14,6 +13,7 @@ from td3.filming import Film
 from td3.recording import Recorder
 from td3.replay import AnyMemory
 from td3.storage import Checkpoint, CheckpointWriter, File, Record, RunFolder, Snapshot
+from td3.types import Policy
 
 
 class RunOutput:

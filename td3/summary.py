@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from td3.collection import AnyCollector
 from td3.config import Config, env_name
 from td3.environments.descriptions import describe_bounds, describe_layout, oddities
+from td3.interfaces import AnyCollector
 from td3.machine import human
 from td3.wording import counted
 

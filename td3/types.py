@@ -1,7 +1,7 @@
 """The named values that travel between the modules: nothing here acts."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -16,6 +16,7 @@ Float32s = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
 Rows = NDArray[Any]  # observations, one a row, as a Layout says: float32, or bytes where there are images
+Policy = Callable[[Rows], Float32s]  # (n, observation_size) → (n, action_size) in [−1, 1]
 
 
 class Part(NamedTuple):

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from td3.learner.state import network_tensors, optimizer_tensors
+from td3.loop import advance
 from td3.session import Session
 from td3.storage import read_metrics
-from td3.training import advance
 
 
 def bytes_of(session):

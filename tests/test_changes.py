@@ -6,8 +6,8 @@ from engines import BOTH, needs_native
 
 import td3
 from td3.config import Config
+from td3.loop import advance
 from td3.session import Session
-from td3.training import advance
 
 SMALL = {
     "env": "Pendulum-v1",

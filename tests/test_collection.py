@@ -6,7 +6,7 @@ from example_envs import Counting, ends, with_actions
 
 from td3.collection import Collector
 from td3.environments import make_envs
-from td3.environments.envs import SerialEnvs
+from td3.environments.serial import SerialEnvs
 from td3.types import StepResult
 
 

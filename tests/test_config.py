@@ -17,8 +17,8 @@ from td3.config import GROUPS, SETTINGS, Config
 from td3.config.presets import OF_PRESETS, PRESETS, TASKS
 from td3.config.values import in_words
 from td3.errors import ConfigError
+from td3.loop import advance
 from td3.session import Session
-from td3.training import advance
 from td3.views import cli, flags
 from td3.wording import letters
 

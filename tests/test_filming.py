@@ -23,10 +23,10 @@ from td3.config import Config
 from td3.environments import Wrappers, maker_to_render
 from td3.film_worker import NO_FILM, Job, apart, filmed, picture
 from td3.filming import Film
+from td3.loop import advance
 from td3.session import Session
 from td3.storage import verify
 from td3.storage.disk import replace_whole
-from td3.training import advance
 
 Image = pytest.importorskip("PIL.Image")
 SMALL = {"hidden": (8,), "batch_size": 8, "warmup_steps": 20, "threads": 1, "eval_episodes": 2, "log_every": 50}

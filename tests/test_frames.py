@@ -20,10 +20,10 @@ from td3.collection import Collector
 from td3.config import Config
 from td3.environments import Wrappers, make_envs
 from td3.errors import ConfigError
+from td3.loop import advance
 from td3.replay import FrameMemory, Memory, bytes_per_transition, make_memory
 from td3.replay.links import NONE, Links
 from td3.session import Session
-from td3.training import advance
 from td3.types import Layout, Transitions
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that a worker need not import this file, and PyTorch

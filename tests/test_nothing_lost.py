@@ -14,10 +14,10 @@ from refusals import UNSAID, check_names, refusal
 import td3
 from bench import survival
 from bench.forging import forge, newest, seal
+from td3.loop import advance
 from td3.session import Session
 from td3.storage import RunFolder, disk, read_metrics, verify
 from td3.storage.checkpoint import find
-from td3.training import advance
 from td3.views.cli import main
 
 

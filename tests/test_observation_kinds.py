@@ -24,8 +24,8 @@ from td3.environments.observations import KINDS, CategoryLeaf, VectorLeaf
 from td3.learner import choose_engine
 from td3.learner.encoders import ENCODERS, VectorEncoder, encoder_of
 from td3.learner.preprocessing import Normalizer
+from td3.loop import advance
 from td3.session import Session
-from td3.training import advance
 from td3.types import Layout, Part, Transitions
 from td3.views.env_report import check_environment, lines_of
 

@@ -6,8 +6,8 @@ import torch
 from example_envs import Probe
 
 from td3.config import Config
+from td3.loop import advance
 from td3.session import Session
-from td3.training import advance
 
 GAMMA = 0.9
 

@@ -13,8 +13,9 @@ from torch.nn.functional import mse_loss
 from torch.optim import Adam
 
 import td3
-from td3.collection import Collected, Collector
+from td3.collection import Collector
 from td3.config import Config
+from td3.interfaces import Collected
 from td3.learner.targets import polyak, target_of
 from td3.types import Batch, Layout
 

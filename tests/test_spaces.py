@@ -9,8 +9,8 @@ from gymnasium import spaces
 from td3.collection import Collector
 from td3.environments import ActionMap, ObservationMap
 from td3.environments.descriptions import oddities
-from td3.environments.envs import SerialEnvs
 from td3.environments.faults import BadValue
+from td3.environments.serial import SerialEnvs
 from td3.environments.space_data import space_from_data, space_to_data
 from td3.errors import SpaceError
 

@@ -13,9 +13,9 @@ import td3.types
 from td3 import seeding
 from td3.learner import making
 from td3.learner.means import Means
+from td3.loop import advance
 from td3.schedule import crossed
 from td3.session import Session
-from td3.training import advance
 from td3.views.env_report import check_environment
 
 SMALL = {

@@ -18,8 +18,8 @@ from td3.config import Config
 from td3.environments import make_single
 from td3.events import Stepped
 from td3.learner import ENGINES, Learner, engine_name, why_not_native
+from td3.loop import advance
 from td3.session import Session
-from td3.training import advance
 from td3.types import Layout, Transitions
 
 Workload = Callable[[int], None]

@@ -1,17 +1,14 @@
-"""Several environments behind one `reset` and one `step`, wherever they run."""
+"""What every kind of environments offers behind one `reset` and one `step`, and checks of what they return."""
 
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-import gymnasium
 import numpy as np
 
-from td3 import seeding
 from td3.environments.actions import ActionMap
-from td3.environments.faults import CLOSING, PASSED_ON, STOPPED, BadValue, as_array, close_quietly, failure, shown
+from td3.environments.faults import BadValue, as_array, shown
 from td3.environments.observations import ObservationMap
-from td3.errors import EnvironmentFailure
 from td3.types import Episode, Float32s, Rows, StepResult
 
 LARGEST = float(np.finfo(np.float32).max)
@@ -47,175 +44,6 @@ class Envs(Protocol):
 
     def close(self) -> None:
         """Closes every environment."""
-
-
-class SerialEnvs:
-    """Steps single environments one after the other in this process; one that ended is reset at once."""
-
-    def __init__(
-        self,
-        name: str,
-        envs: Sequence[gymnasium.Env[Any, Any]],
-        first: int = 0,
-        role: str = "Environment",
-        frame_stack: int = 1,
-    ) -> None:
-        self.name, self.envs, self.role = name, envs, role
-        self.first = first  # the number of envs[0] in the whole run
-        self.num_envs = len(envs)
-        self.observation = ObservationMap(envs[0].observation_space, frame_stack)
-        self.action = ActionMap(envs[0].action_space)
-        self._shape, self._dtype = (self.num_envs, self.observation.size), self.observation.layout.dtype
-        self._renderers = [getattr(env.unwrapped, "mujoco_renderer", None) for env in envs]
-        self._steps = 0  # steps of each environment: they go side by side
-        self._starts: list[dict[str, Any] | None] = [None] * self.num_envs  # how each episode began
-        self._tapes: list[list[Float32s]] = [[] for _ in envs]  # and what was done in it since
-
-    @property
-    def steps(self) -> list[int]:
-        return [self._steps] * self.num_envs
-
-    def reset(self, seeds: Sequence[int], steps: Sequence[int] = ()) -> Rows:
-        self._steps = max(steps, default=0)
-        return np.stack([self._reset(index, seed) for index, seed in enumerate(seeds)])
-
-    def step(self, actions: Float32s) -> StepResult:
-        self._steps += 1
-        try:
-            return self._step_all(actions)
-        except BaseException:
-            self._steps -= 1  # what failed half way counts for nobody
-            raise
-
-    def _step_all(self, actions: Float32s) -> StepResult:
-        n, shape, dtype = self.num_envs, self._shape, self._dtype
-        result = StepResult(
-            next_observation=np.empty(shape, dtype),
-            reward=np.empty(n, np.float32),
-            terminated=np.empty(n, np.bool_),
-            truncated=np.empty(n, np.bool_),
-            valid=np.ones(n, np.bool_),
-            observation=np.empty(shape, dtype),
-        )
-        executed = self.action.to_env(actions)
-        for index in range(n):
-            (
-                result.next_observation[index],
-                result.reward[index],
-                result.terminated[index],
-                result.truncated[index],
-            ) = self._step(index, executed[index, ...])  # `...`: an array even for shape ()
-        for index, ended in enumerate(result.terminated | result.truncated):  # only now is this step sure to count
-            self._remember(index, actions[index])
-            result.observation[index] = self._reset(index, None) if ended else result.next_observation[index]
-        return result
-
-    def capture(self) -> list[Episode]:
-        """Returns each episode as the random state before its reset and the actions since."""
-        empty = np.zeros((0, self.action.size), np.float32)
-        return [
-            Episode(start, _random_state(env), np.array(tape, np.float32) if tape else empty)
-            for start, env, tape in zip(self._starts, self.envs, self._tapes, strict=True)
-        ]
-
-    def restore(
-        self, episodes: Sequence[Episode], observations: Rows, seeds: Sequence[int], steps: Sequence[int]
-    ) -> tuple[Rows, list[str]]:
-        self._steps = max(steps)
-        now, failures = observations.copy(), [""] * self.num_envs
-        for index, (episode, expected) in enumerate(zip(episodes, observations, strict=True)):
-            try:
-                self._replay(index, episode, expected)
-            except (BadValue, EnvironmentFailure) as problem:
-                failures[index] = f"Environment {self.first + index} cannot be brought back: {problem}"
-                now[index] = self._reset(index, seeds[index])
-        return now, failures
-
-    def _replay(self, index: int, episode: Episode, expected: Rows) -> None:
-        """Repeats the beginning and the actions; then the observation must be what it was, to the bit."""
-        env, start = self.envs[index], episode.start
-        if start is None:
-            raise BadValue("how its episode began is not known.")
-        if "seed" in start:
-            observation = self._reset(index, int(start["seed"]))
-        else:
-            self._reset(index, 0)  # some environments have no random state before their first reset
-            if start["random"] is not None:  # and some never have one
-                seeding.load_state(env.unwrapped.np_random, start["random"])
-            observation = self._reset(index, None)
-        for number, action in enumerate(episode.actions, 1):
-            self._remember(index, action)
-            observation, _, terminated, truncated = self._step(index, self.action.to_env(action[None])[0, ...])
-            if terminated or truncated:
-                raise BadValue(f"its episode ended at step {number} of {len(episode.actions)} when played again.")
-        if observation.tobytes() != expected.tobytes():
-            raise BadValue("the same actions led elsewhere when played again.")
-        if _random_state(env) != episode.random:
-            raise BadValue("its random state differs after the same actions.")
-
-    def _remember(self, index: int, action: Float32s) -> None:
-        tape = self._tapes[index]
-        if len(tape) < LONGEST_TAPE:
-            tape.append(action.copy())
-        else:  # so long an episode would take too long to play again
-            self._starts[index] = None
-            tape.clear()
-
-    def _reset(self, index: int, seed: int | None) -> Rows:
-        before = _random_state(self.envs[index])
-        self._starts[index] = {"seed": seed} if seed is not None else {"random": before}
-        self._tapes[index] = []
-        try:
-            self._use_context(index)
-            answer: Any = self.envs[index].reset(seed=seed)
-            if not isinstance(answer, tuple) or len(answer) != 2:
-                raise BadValue("reset() must return (observation, info)")
-            return self.observation.flatten_one(answer[0])
-        except PASSED_ON:
-            raise
-        except BaseException as problem:
-            raise failure(f"{self._who(index)}, reset", "reset", problem) from problem
-
-    def _step(self, index: int, action: Any) -> tuple[Rows, np.float32, bool, bool]:
-        """Steps one environment, and checks everything it returns."""
-        try:
-            self._use_context(index)
-            observation, reward, terminated, truncated = unpack(self.envs[index].step(action))
-            return (
-                self.observation.flatten_one(observation),
-                check_reward(reward),
-                check_flag("terminated", terminated),
-                check_flag("truncated", truncated),
-            )
-        except PASSED_ON:
-            raise
-        except BaseException as problem:
-            raise failure(self._who(index), "step", problem) from problem
-
-    def _use_context(self, index: int) -> None:
-        """Makes the graphics context of this environment current: of several, each would render with the last one's."""
-        viewer = getattr(self._renderers[index], "viewer", None)
-        if viewer is not None:
-            viewer.make_context_current()
-
-    def _who(self, index: int) -> str:
-        return f"{self.role} {self.first + index} ({self.name}), step {self._steps}"
-
-    def close(self) -> None:
-        left = patience(CLOSING)
-        for env in self.envs:
-            close_quietly(env.close, max(1.0, left()))
-
-
-def _random_state(env: gymnasium.Env[Any, Any]) -> dict[str, Any] | None:
-    """Returns the state of the environment's own random generator; None where it has none, or one of another kind."""
-    try:
-        stream = getattr(env.unwrapped, "_np_random", None)
-        return seeding.state_of(stream) if isinstance(stream, np.random.Generator) else None
-    except STOPPED:
-        raise
-    except BaseException:
-        return None
 
 
 def unpack(answer: Any) -> tuple[Any, Any, Any, Any]:

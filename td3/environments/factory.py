@@ -13,11 +13,12 @@ import gymnasium
 from gymnasium.vector import VectorEnv
 
 from td3.config import env_name, has_no_name, nameless
-from td3.environments.envs import Envs, SerialEnvs
+from td3.environments.envs import Envs
 from td3.environments.faults import STOPPED, close_quietly, describe_exception, message_of, refusing, shown
 from td3.environments.mujoco_warnings import handle_mujoco_warnings
 from td3.environments.observations import KINDS, Leaf, added_kinds
 from td3.environments.processes import ProcessEnvs
+from td3.environments.serial import SerialEnvs
 from td3.environments.user_code import user_module
 from td3.environments.vector import GymVectorEnvs
 from td3.environments.wrappers import Wrappers

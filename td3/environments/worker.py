@@ -18,9 +18,9 @@ from typing import Any
 
 import cloudpickle
 
-from td3.environments.envs import SerialEnvs
 from td3.environments.factory import make_local
 from td3.environments.faults import describe_exception
+from td3.environments.serial import SerialEnvs
 from td3.errors import EnvironmentFailure, TD3Error
 
 

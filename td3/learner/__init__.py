@@ -10,7 +10,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from td3.collection import Policy
 from td3.config import Config
 from td3.errors import ConfigError
 from td3.learner.native.engine import NativeLearner, NativePolicy
@@ -19,7 +18,7 @@ from td3.learner.native.library import Missing, kernels, tested
 from td3.learner.native.supported import Unsupported, check_learner
 from td3.learner.preprocessing import Normalizer
 from td3.learner.td3 import Learner
-from td3.types import Float32s, Layout, Rows
+from td3.types import Float32s, Layout, Policy, Rows
 
 # Who can perform the update, by the name in `Config.engine`; `auto` takes the first that applies.
 ENGINES: dict[str, type[Learner]] = {"native": NativeLearner, "torch": Learner}

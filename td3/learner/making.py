@@ -12,12 +12,13 @@ from td3 import seeding
 from td3.config import Config
 from td3.environments.descriptions import describe_layout
 from td3.errors import ConfigError
+from td3.interfaces import MakeSampler
 from td3.learner import Learner, choose_engine, switched
 from td3.learner.encoders import VectorEncoder, encoder_of
 from td3.learner.networks import own_stream
 from td3.learner.preprocessing import is_normalised, is_shifted
 from td3.machine import RESERVE, available, human
-from td3.replay import MakeSampler, UniformSampler, smallest_capacity
+from td3.replay import UniformSampler, smallest_capacity
 from td3.types import Layout
 
 

@@ -15,15 +15,15 @@ from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 from torch.optim import Adam, Optimizer
 
-from td3.collection import Policy
 from td3.config import Config
+from td3.interfaces import MakeSampler
 from td3.learner.encoders import Encoder, encoder_of
 from td3.learner.networks import Actor, Critics, act, initialise, own_stream
 from td3.learner.preprocessing import Normalizer, preprocess
 from td3.learner.targets import polyak, target_of
 from td3.metrics import DELAYED, MEANS
-from td3.replay import MakeSampler, UniformSampler, make_memory
-from td3.types import Batch, Float32s, Layout, Observer, Rows, Sample, Targets, Transitions, Update
+from td3.replay import UniformSampler, make_memory
+from td3.types import Batch, Float32s, Layout, Observer, Policy, Rows, Sample, Targets, Transitions, Update
 
 
 class Learner:
@@ -112,7 +112,9 @@ class Learner:
 
     def load_batch(self, sample: Sample) -> Batch:
         """Returns the sampled transitions as the networks take them: stored raw, preprocessed now."""
-        batch = preprocess(self.memory.batch(sample.indices), self.layout, self.normalizer, sample.shifts)
+        batch = self.memory.batch(sample.indices)
+        if self.normalizer or sample.shifts is not None:
+            batch = preprocess(batch, self.layout, self.normalizer, sample.shifts)
         return Batch(*(column.to(self.config.device) for column in batch))
 
     @torch.no_grad()

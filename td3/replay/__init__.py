@@ -8,7 +8,7 @@ from typing import Any
 
 from td3.replay.frames import FrameMemory
 from td3.replay.memory import Memory
-from td3.replay.sampling import MakeSampler, Sampler, UniformSampler
+from td3.replay.sampling import UniformSampler
 from td3.types import Layout
 
 AnyMemory = Memory | FrameMemory
@@ -38,9 +38,7 @@ __all__ = [
     "MEMORIES",
     "AnyMemory",
     "FrameMemory",
-    "MakeSampler",
     "Memory",
-    "Sampler",
     "UniformSampler",
     "bytes_per_transition",
     "make_memory",

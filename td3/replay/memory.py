@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from td3.replay.links import Links, look_ahead
+from td3.replay.links import Ahead, Links, look_ahead
 from td3.types import Batch, Layout, Transitions
 
 
@@ -85,7 +85,10 @@ class Memory:
     def batch(self, indices: NDArray[np.int64]) -> Batch:
         """Returns copies of these transitions, each with what n steps led to."""
         columns = self.columns
-        ahead = look_ahead(indices, self.links, columns["reward"], self.n_step, self.gamma)
+        if self.links:
+            ahead = look_ahead(indices, self.links, columns["reward"], self.n_step, self.gamma)
+        else:  # one step, which leads to the s' of the same row
+            ahead = Ahead(columns["reward"].take(indices), indices, np.full(len(indices), self.gamma, np.float32))
         arrays = (
             columns["observation"].take(indices, axis=0),
             columns["action"].take(indices, axis=0),

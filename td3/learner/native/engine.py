@@ -15,12 +15,13 @@ from torch.optim import Adam
 
 from td3.config import Config
 from td3.errors import ConfigError
+from td3.interfaces import MakeSampler
 from td3.learner.native import library
 from td3.learner.native.supported import Unsupported, check_actor, check_learner, tensors_of
 from td3.learner.networks import Actor, Critics
 from td3.learner.td3 import Learner
 from td3.metrics import MEANS
-from td3.replay import AnyMemory, MakeSampler, Memory, UniformSampler
+from td3.replay import AnyMemory, Memory, UniformSampler
 from td3.types import Batch, Float32s, Layout, Rows, Sample, Update
 
 COLUMNS = {

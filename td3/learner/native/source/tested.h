@@ -8,7 +8,7 @@
 #define TD3_TESTED \
     "td3.learner.td3:Learner.learn 21edcf345cfcf5cb\n" \
     "td3.learner.td3:Learner.sample 4dfcd23588585306\n" \
-    "td3.learner.td3:Learner.load_batch cab50ac9600ff79a\n" \
+    "td3.learner.td3:Learner.load_batch 8d13abbaaa747147\n" \
     "td3.learner.td3:Learner.target 170041a2270ea449\n" \
     "td3.learner.td3:Learner.update a1c058e730f0fca5\n" \
     "td3.learner.td3:Learner.policy b184c205ea776278\n" \
@@ -23,7 +23,7 @@
     "td3.learner.targets:polyak 504fa294be66ef06\n" \
     "td3.learner.preprocessing:preprocess fa298752a927bf1d\n" \
     "td3.replay.memory:Memory.sample 0e115914a64b03d9\n" \
-    "td3.replay.memory:Memory.batch 66e53721e94e819e\n" \
+    "td3.replay.memory:Memory.batch ff5451feb8475537\n" \
     "td3.replay.links:look_ahead 148d7b8c45011f14\n" \
     "td3.types:Update.means 98e174342c051327\n"
 

@@ -1,0 +1,99 @@
+"""What a run asks of the parts that may be your own: noise, a sampler, a collector. See docs/extending.md."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from td3.config import Config
+from td3.environments import ActionMap, ObservationMap
+from td3.types import Bools, Float32s, Policy, Transitions, Update
+
+Indices = NDArray[np.int64]  # rows of the memory's ring, from 0 to its capacity
+Arrays = dict[str, NDArray[Any]]
+
+
+class Noise(Protocol):
+    """Noise for `num_envs` environments. Everything it keeps is saved with each checkpoint."""
+
+    def sample(self, rng: np.random.Generator, scale: float, first: Bools) -> Float32s:
+        """Returns (num_envs, action_size) numbers; `scale` is `exploration_noise`, `first` where an episode begins."""
+
+    def capture(self) -> dict[str, NDArray[Any]]:
+        """Returns its state as arrays, by name; nothing if it has none."""
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Becomes what was captured."""
+
+
+MakeNoise = Callable[[int, int], Noise]  # (num_envs, action_size)
+
+
+class Sampler(Protocol):
+    """Chooses rows of one memory. Everything it keeps is saved with each checkpoint, so that a run resumes exactly."""
+
+    def sample(self, rng: np.random.Generator, count: int) -> Indices:
+        """Returns `count` rows that the memory holds; all randomness comes from `rng`."""
+
+    def added(self, indices: Indices) -> None:
+        """Takes note of rows that were just written, in place of the oldest where the ring is full."""
+
+    def updated(self, indices: Indices, update: Update) -> None:
+        """Takes note of what an update found out about the rows of its batch, such as their errors."""
+
+    def capture(self) -> Arrays:
+        """Returns its state as arrays, by name; nothing if it has none."""
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Becomes what was captured, once the memory is loaded."""
+
+
+MakeSampler = Callable[[Any], Sampler]  # (memory)
+
+
+class Collected(NamedTuple):
+    """What one action in each environment brought: transitions, and the episodes that ended with them."""
+
+    transitions: Transitions
+    episodes: list[tuple[int, float, int]]  # those that ended: environment, return, length
+
+
+class AnyCollector(Protocol):
+    """What training asks of a collector, in this process or elsewhere."""
+
+    observation_map: ObservationMap
+    action_map: ActionMap
+    num_envs: int
+    steps: int  # transitions handed out so far
+
+    def start(self) -> None:
+        """Begins the first episodes."""
+
+    def configure(self, config: Config) -> None:
+        """Follows a change of settings from the next action on."""
+
+    def collect(self, policy: Policy) -> Collected:
+        """Plays one action in each environment."""
+
+    def begin_anew(self) -> None:
+        """Begins every episode again: what came before is lost."""
+
+    @property
+    def most_bytes(self) -> int:
+        """The most that the arrays of `capture` take."""
+
+    def capture(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Returns plain data and arrays: enough to go on as if never stopped."""
+
+    def restore(self, data: dict[str, Any], arrays: dict[str, Any], seeds: list[int]) -> list[str]:
+        """Goes on where `capture` was; tells which episodes could not be restored, and begin from `seeds` instead."""
+
+    def local_envs(self) -> list[Any]:
+        """Returns the Gymnasium environments that live in this process."""
+
+    def close(self) -> None:
+        """Closes the environments."""
+
+
+MakeCollector = Callable[[Config, MakeNoise], AnyCollector]
