@@ -25,7 +25,10 @@ ALGORITHM, TARGETS, MEMORY, COLLECTION, NOISE, VECTOR = (
     "td3.exploration",
     "td3.environments.vector",
 )
-STEPS, STREAMS, ADJACENCY = "test_fifteen_steps", "test_collection", "test_vector_environments"
+LINKS, FRAME_MEMORY = "td3.replay.links", "td3.replay.frames"
+SESSION, STATE, RESUMING = "td3.session", "td3.learner.state", "td3.resuming"
+STEPS, STREAMS, ADJACENCY, RESUME = "test_fifteen_steps", "test_collection", "test_vector_environments", "resume_guards"
+FRAMES = "test_frames: each_row_knows, stacks_and_looks, a_row_that_looks, rows_of_several, nothing_spans, draws_are"
 
 MUTANTS = [
     ("the larger of both targets", ALGORITHM, "torch.minimum(", "torch.maximum(", STEPS),
@@ -71,6 +74,45 @@ MUTANTS = [
     ("reset steps not masked", VECTOR, "valid = ~self._only_reset", "valid = np.ones_like(self._only_reset)", ADJACENCY),
     ("the next episode's first observation as s'", VECTOR, "led_to = self._with_final(seen, info, ended)", "led_to = seen", ADJACENCY),
     ("nothing reset when autoreset is off", VECTOR, "look_at = np.where(ended[:, None], fresh, seen)", "look_at = seen", ADJACENCY),
+    # Links between rows, and what n steps amount to
+    ("an episode linked to the one before", LINKS, "np.where(begins, number, before)", "before", FRAMES),
+    ("a look ahead over an episode's end", LINKS, "held = ~begins & (before", "held = (before", FRAMES),
+    ("a look ahead over the write head", LINKS, "(before >= max(0, end - self.capacity))", "(before >= 0)", FRAMES),
+    ("links to what was overwritten stay", LINKS, "self._after[number % self.capacity] = 0", "pass", FRAMES),
+    ("environments linked with each other", LINKS, "changes[1:-1] = env[1:] != env[:-1]", "changes[1:-1] = False", FRAMES),
+    ("rows of an environment in any order", LINKS, "order = np.argsort(env, kind=\"stable\")", "order = np.argsort(env, kind=\"stable\")[::-1]", FRAMES),
+    ("a missing stretch is linked over", LINKS, "self._newest[:] = NONE", "pass", RESUME),
+    ("rewards ahead not discounted", LINKS, "np.where(going, worth * reward[last], 0)", "np.where(going, reward[last], 0)", FRAMES),
+    ("the last reward counted again", LINKS, "np.where(going, worth * reward[last], 0)", "worth * reward[last]", FRAMES),
+    ("one discount however many steps there were", LINKS, "worth = np.where(going, worth * gamma, worth)", "worth = worth * gamma", FRAMES),
+    ("one step too many", LINKS, "range(n_step - 1)", "range(n_step)", FRAMES),
+    # Frames stored once
+    ("moments that end no transition sampled", FRAME_MEMORY, " & ~self.columns[\"begins\"][indices]", "", FRAMES),
+    ("stacks of overwritten frames sampled", FRAME_MEMORY, "(self._reach[indices] > self.oldest)", "(self._reach[indices] > 0)", FRAMES),
+    ("a stack of one frame fewer is enough", FRAME_MEMORY, "for _ in range(self.layout.stack):", "for _ in range(self.layout.stack - 1):", FRAMES),
+    ("the newest frame first", FRAME_MEMORY, "for depth in reversed(range(self.layout.stack)):", "for depth in range(self.layout.stack):", FRAMES),
+    ("one frame over and over", FRAME_MEMORY, "at = self.links.before(at) % self.capacity", "pass", FRAMES),
+    ("s and s' the same", FRAME_MEMORY, "self._observations(self.links.before(indices) % self.capacity)", "self._observations(indices)", FRAMES),
+    ("s' one step on, whatever n", FRAME_MEMORY, "self._observations(ahead.last)", "self._observations(indices)", FRAMES),
+    ("terminated of the first of n steps", FRAME_MEMORY, "take(ahead.last).astype", "take(indices).astype", FRAMES),
+    ("where an episode began comes after where it led", FRAME_MEMORY, "np.concatenate([each[rows.first], each])", "np.concatenate([each[rows.first] + 0.5, each])", FRAMES),
+    ("numbers of the moment before", FRAME_MEMORY, "self.columns[\"numbers\"][indices]", "self.columns[\"numbers\"][stacked[:, 0]]", FRAMES),
+    # Going on after a stop
+    ("replay's stream begins again", SESSION, "seeding.load_state(self.replay_rng, state[\"replay\"])", "pass", RESUME),
+    ("smoothing's stream begins again", SESSION, "seeding.load_state(self.smoothing_rng, state[\"smoothing\"])", "pass", RESUME),
+    ("one stream where there were two", SESSION, "seeding.load_state(self.smoothing_rng, state[\"smoothing\"])", "seeding.load_state(self.smoothing_rng, state[\"replay\"])", RESUME),
+    ("what was owed is forgotten", SESSION, "progress.restore(state)", "progress.means.restore(state[\"means\"])", RESUME),
+    ("episodes that ended in a stopped step are lost", SESSION, "progress.restore(state)", "progress.restore(state); progress.pending = progress.pending and progress.pending._replace(ended=[])", RESUME),
+    ("the row of metrics begins again", SESSION, "progress.restore(state)", "fresh = progress.means.capture(); progress.restore({**state, \"means\": fresh})", RESUME),
+    ("exploration's stream begins again", COLLECTION, "seeding.load_state(self.rng, data[\"chance\"])", "pass", RESUME),
+    ("an episode's return counted from the stop", COLLECTION, "np.where(lost, 0, arrays[\"returns\"])", "np.zeros_like(arrays[\"returns\"])", RESUME),
+    ("an episode's first row where it was stopped", COLLECTION, "np.where(lost, 0, arrays[\"lengths\"])", "np.zeros_like(arrays[\"lengths\"])", RESUME),
+    ("Adam begins again", STATE, "    load_optimizers(learner, chosen.tensors(\"optimizers\", 2 * size))\n", "", RESUME),
+    ("targets become what they follow", STATE, "        load(network, tensors, name)\n", "        load(network, tensors, name.replace(\"_targets\", \"s\").replace(\"_target\", \"\"))\n", RESUME),
+    ("observations normalised anew", STATE, "learner.normalizer.load(part_of(tensors, \"normalizer\"))", "pass", RESUME),
+    ("settings at their defaults after a stop", RESUMING, "config = Config.from_data(data, **changes)", "config = Config.from_data({**data, \"gamma\": 0.99, \"tau\": 0.005}, **changes)", RESUME),
+    ("code is imported because a run names it", RESUMING, "if env is None and not trust and", "if False and", RESUME),
+    ("as many processes as a run asks for", RESUMING, "if getattr(config, name) > limit:", "if getattr(config, name) > 10 * limit:", RESUME),
 ]  # fmt: skip
 
 
@@ -86,7 +128,7 @@ def mutated(name, module, right, wrong):
 
 
 def replace_everywhere(monkeypatch, original, mutant):
-    """Every module that holds a class or function of the original now holds the mutant's; so does every default."""
+    """Every module that holds a class or function of the original now holds the mutant's."""
     made_here = {
         id(thing): name
         for name, thing in vars(original).items()
@@ -96,22 +138,28 @@ def replace_everywhere(monkeypatch, original, mutant):
         for name, thing in list(getattr(module, "__dict__", {}).items()):
             if id(thing) in made_here and name == made_here[id(thing)]:
                 monkeypatch.setattr(module, name, vars(mutant)[name])
-        if module.__name__.startswith("td3."):
-            for function in functions_in(module):
-                defaults = function.__defaults__ or ()
-                if any(id(one) in made_here for one in defaults):
-                    new = tuple(vars(mutant).get(made_here.get(id(one), ""), one) for one in defaults)
-                    monkeypatch.setattr(function, "__defaults__", new)
+
+
+def put_in(monkeypatch, original, mutant):
+    """Puts the mutant in place of the original: also where a table, a default or a bound method holds a part of it."""
+    right, mistaken = functions_in(original), functions_in(mutant)
+    replace_everywhere(monkeypatch, original, mutant)
+    for name, function in right.items():
+        if name in mistaken and function.__code__.co_freevars == mistaken[name].__code__.co_freevars:
+            monkeypatch.setattr(function, "__code__", mistaken[name].__code__)
 
 
 def functions_in(module):
-    """The functions and methods that a module defines."""
+    """The functions and methods that a module defines, by name, without their decorators."""
+    found = {}
     for thing in list(vars(module).values()):
         if getattr(thing, "__module__", "") == module.__name__:
             for one in [thing, *(vars(thing).values() if isinstance(thing, type) else [])]:
-                function = getattr(one, "__func__", one)  # of a classmethod
+                one = getattr(one, "fget", None) or getattr(one, "__func__", one)  # of a property, a classmethod
+                function = inspect.unwrap(one) if callable(one) else None
                 if isinstance(function, types.FunctionType):
-                    yield function
+                    found[function.__qualname__] = function
+    return found
 
 
 def load_tests(name):
@@ -150,6 +198,8 @@ def result_of(guard, arguments):
         asked = {name: fixtures[name] for name in inspect.signature(guard).parameters if name in fixtures}
         try:
             guard(**arguments, **asked)
+        except pytest.fail.Exception:  # what should have been refused was not
+            return "caught"
         except AssertionError as problem:
             return "caught" if is_a_tests_own(problem) else "crashed"
         except Exception:

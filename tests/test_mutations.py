@@ -1,13 +1,13 @@
 """The tests are tested: each mistake that others have made, put into our code, must be caught (see `mutants`)."""
 
 import pytest
-from mutants import MUTANTS, guards_of, mutated, replace_everywhere, results_of
+from mutants import MUTANTS, guards_of, mutated, put_in, results_of
 
 
 @pytest.mark.parametrize(("name", "module", "right", "wrong", "tests"), MUTANTS, ids=[m[0] for m in MUTANTS])
 def test_a_mutant_does_not_survive(name, module, right, wrong, tests, monkeypatch):
     guards = guards_of(tests)  # before the mutant is put in, or it would stay there
-    replace_everywhere(monkeypatch, *mutated(name, module, right, wrong))
+    put_in(monkeypatch, *mutated(name, module, right, wrong))
     seen = []
     for guard, result in results_of(guards):
         seen.append(f"{guard} {result}")
