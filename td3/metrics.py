@@ -13,7 +13,7 @@ METRICS = {  # numbers that can be plotted
     "rollout/ep_return": "return of a training episode: the plain sum of its rewards",
     "time/steps_per_second": "environment steps per second since the last row, without evaluations",
     "time/updates_per_second": "updates per second since the last row, without evaluations",
-    "train/actor_loss": "minus the mean value that the first critic gives to the actor's actions, over its own updates",
+    "train/actor_loss": "minus the mean value that the first critic gives to the actor's actions, in delayed updates",
     "train/critic_loss": "sum of both critics' mean squared errors",
     "train/q1_mean": "mean value that the first critic gives to the stored actions",
     "train/q2_mean": "mean value that the second critic gives to the stored actions",

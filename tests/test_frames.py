@@ -1,7 +1,7 @@
-"""What is drawn from the memory, against a log in plain lists: every stack, every look ahead, nothing else.
+"""What is sampled from the memory, against a log in plain lists: every stack, every look ahead, nothing else.
 
 Each frame tells which environment showed it, in which episode and at which step, and no two are alike: a row that
-mixes two episodes, reaches over the write head or leaves something out cannot look right by rng.
+mixes two episodes, reaches over the write head or leaves something out cannot look right by chance.
 """
 
 import sys

@@ -129,9 +129,9 @@ def test_when_every_save_fails_the_exit_code_says_so(fault, tmp_path, capsys, mo
 
     monkeypatch.setattr(RunFolder, "create", then_full)
     assert main(survival.words(tmp_path / "run")) == 1
-    text = capsys.readouterr().err
-    assert "training continues" in text and "No space left on device" in text
-    assert "not everything could be saved" in text and "Done: " in text
+    err = capsys.readouterr().err
+    assert "training continues" in err and "No space left on device" in err
+    assert "not everything could be saved" in err and "Done: " in err
 
 
 def test_a_disk_that_is_really_full_is_survived(tmp_path):

@@ -90,6 +90,7 @@ class Leaf:
         self.shape, self.dtype = space.shape or (), np.dtype(space.dtype)
         self.stack = frame_stack if self.stored_dtype == "uint8" else 1
         self.part = Part(name, self.kind, self.stored_shape(), self.stored_dtype)
+        self.size = self.part.size  # of a row or, where frames are stored, of a frame
 
     @classmethod
     def accepts(cls, name: str, space: Space[Any], frame_stack: int) -> bool:
@@ -109,8 +110,14 @@ class Leaf:
         return []
 
     def flatten(self, observation: Any, count: int | None) -> NDArray[Any]:
-        """Takes the leaf out of an observation, or of a batch of `count`, and converts it."""
-        return self.convert(self._checked(observation, count), 1 if count is None else count)
+        """Takes the leaf out of an observation, or of a batch of `count`, checks it and converts it."""
+        value = self.value(observation)
+        expected = self.shape if count is None else (count, *self.shape)
+        if value.shape != expected:
+            raise BadValue(f"{self.name} has shape {value.shape}, not {expected}")
+        if value.dtype != self.dtype and not self.is_dtype(value.dtype):
+            raise BadValue(f"{self.name} has dtype {value.dtype}, not {self.dtype}")
+        return self.convert(value, 1 if count is None else count)
 
     def value(self, observation: Any) -> NDArray[Any]:
         """Returns the leaf's value in an observation, as an array."""
@@ -122,15 +129,6 @@ class Leaf:
     def is_dtype(self, dtype: np.dtype[Any]) -> bool:
         """Tells whether a value of another dtype than the space's can be taken for one of this."""
         return np.can_cast(dtype, self.dtype, "same_kind")
-
-    def _checked(self, observation: Any, count: int | None) -> NDArray[Any]:
-        value = self.value(observation)
-        expected = self.shape if count is None else (count, *self.shape)
-        if value.shape != expected:
-            raise BadValue(f"{self.name} has shape {value.shape}, not {expected}")
-        if value.dtype != self.dtype and not self.is_dtype(value.dtype):
-            raise BadValue(f"{self.name} has dtype {value.dtype}, not {self.dtype}")
-        return value
 
 
 class VectorLeaf(Leaf):
@@ -145,7 +143,7 @@ class VectorLeaf(Leaf):
         return space.dtype is not None and np.dtype(space.dtype).kind in "fiub"
 
     def convert(self, values: NDArray[Any], count: int) -> NDArray[Any]:
-        shape = (count, self.part.size)
+        shape = (count, self.size)
         if float(np.vdot(values, values)) < LARGEST_SQUARE:  # nearly always; not if a number is not finite or too large
             return values.astype(np.float32).reshape(shape)
         with np.errstate(over="ignore"):  # too large for float32 is refused below
@@ -156,9 +154,9 @@ class VectorLeaf(Leaf):
         return flat
 
     def oddities(self) -> list[str]:
-        if len(self.shape) != 3 or self.part.size < 3 * SMALLEST_IMAGE**2:
+        if len(self.shape) != 3 or self.size < 3 * SMALLEST_IMAGE**2:
             return []
-        size = self.part.size
+        size = self.size
         return [f"{self.name} {self.shape} {self.dtype} is read as {size} numbers in a row: an image is uint8."]
 
 
@@ -178,7 +176,7 @@ class CategoryLeaf(Leaf):
 
     def convert(self, values: NDArray[Any], count: int) -> NDArray[Any]:
         values = values.reshape(-1)
-        index, categories = values.astype(np.int64) - self.start, self.part.size
+        index, categories = values.astype(np.int64) - self.start, self.size
         outside = (index < 0) | (index >= categories)
         if outside.any():
             last = self.start + categories - 1
@@ -208,7 +206,7 @@ class ImageLeaf(Leaf):
     def convert(self, values: NDArray[Any], count: int) -> NDArray[Any]:
         inner = values.reshape(count, self.stack, *self._inner)
         axes = (0, 1, *(2 + axis for axis in self._order))
-        return inner.transpose(axes).reshape(count, self.stack, self.part.size)
+        return inner.transpose(axes).reshape(count, self.stack, self.size)
 
     def is_dtype(self, dtype: np.dtype[Any]) -> bool:  # noqa: ARG002
         return False

@@ -50,8 +50,9 @@ class Normalizer:
         self.layout = layout
         spans = [span for part, span in layout.number_parts if preprocessing_of(part).normalised]
         size = sum(span.stop - span.start for span in spans)
-        # Nearly always all columns; a slice costs no copy.
-        self._columns: Any = slice(None) if size == layout.numbers else np.r_[(slice(0, 0), *spans)]
+        self._columns: Any = (
+            slice(None) if size == layout.numbers else np.r_[(slice(0, 0), *spans)]
+        )  # nearly always all
         self.count = np.zeros(())
         self.mean, self.squares = np.zeros((2, size))  # the sum of squares is around the mean
 
@@ -76,7 +77,7 @@ class Normalizer:
         if len(self.mean) < self.layout.numbers:  # some are left as they are
             some, normal = normal, numbers.copy()
             normal[:, self._columns] = some
-        return self.layout.joined(self.layout.frames(rows), normal)
+        return self.layout.joined(self.layout.frames(rows), normal) if self.layout.frame else normal
 
     def tensors(self) -> dict[str, Tensor]:
         """Returns the statistics by name, for a checkpoint."""

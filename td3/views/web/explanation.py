@@ -58,7 +58,7 @@ _STEPS = (
     _Step(
         "Target smoothing",
         "Clipped Gaussian noise is added to every dimension of a′, and the sum is clamped to [−1, 1].",
-        "The target becomes an average over nearby actions, so a narrow, false peak of a critic counts for little.",
+        "The target becomes an average over nearby actions, where a narrow, false peak of a critic counts for little.",
         "a′ ← clip(a′ + clip(ε, −c, c), −1, 1)    ε ~ N(0, σ²)",
     ),
     _Step(
@@ -76,7 +76,7 @@ _STEPS = (
     _Step(
         "The target",
         "The target is the reward plus the discounted future; where the episode terminated, only the reward is left.",
-        "Nothing comes after a terminated episode. A time limit (truncated) is no such end: the future still counts.",
+        "Nothing comes after termination. A time limit (truncated) is no such end: there the future still counts.",
         "y = r + γ · (1 − d) · min(Q₁′, Q₂′)",
     ),
     _Step(

@@ -1,8 +1,8 @@
-// What the networks saw: the recorded frames of an update, checked, unpacked, drawn, and told in words.
+// The images of a recorded update: checks and unpacks their frames, draws them, and describes them in words.
 
 import { count, element } from "./shared.js";
 
-const SIDE = 32; // pixels, rows and frames of a record at most: more is none of ours
+const SIDE = 32; // pixels, rows and frames of a record at most: more is not read
 const MOST = { pictures: 2, frames: 4, rows: 64 };
 const PIECE = 1024; // bytes unpacked at a time: few can become a thousand times as many
 const ROOM = 320; // pixels of the screen for all frames of an image beside each other
@@ -14,20 +14,20 @@ const MOMENTS = { observation: 0, next_observation: 1 }; // their order in the r
 
 /**
  * The images of a record: their shapes, what the encoder makes of them, and `frames`, null where they cannot be read.
- * Null for a record of numbers alone, and for one whose images cannot be ours.
+ * Null for a record of numbers alone, and for one whose images are not as td3 writes them.
  */
-export async function imagesOf({ images: told, rows }) {
-  if (!told || !isOurs(told) || !(rows?.reward?.length <= MOST.rows)) return null;
-  const sizes = told.pictures.map(({ shown }) => product(shown));
+export async function imagesOf({ images, rows }) {
+  if (!images || !isKnown(images) || !(rows?.reward?.length <= MOST.rows)) return null;
+  const sizes = images.pictures.map(({ shown }) => product(shown));
   const size = 2 * rows.reward.length * sizes.reduce((sum, one) => sum + one, 0);
-  const frames = await unpacked(told.frames, size).catch(() => null);
-  return { ...told, sizes, frames };
+  const frames = await unpacked(images.frames, size).catch(() => null);
+  return { ...images, sizes, frames };
 }
 
 const isCount = (value, least = 1) => Number.isSafeInteger(value) && value >= least;
 const product = (sizes) => sizes.reduce((all, one) => all * one, 1);
 
-function isOurs({ pictures, others, stack, random_shift: shift, features, parameters, transition_bytes: bytes }) {
+function isKnown({ pictures, others, stack, random_shift: shift, features, parameters, transition_bytes: bytes }) {
   return (
     Array.isArray(pictures) &&
     pictures.length >= 1 &&
@@ -167,10 +167,10 @@ function place(picture, stack, frame) {
   return stack > 1 ? `frame ${Math.floor(number / channels) + 1} of ${stack}, ${which}` : which;
 }
 
-/** All that is seen at once: 3 frames of 32×32 grey and 5 numbers. */
+/** All that is observed at once: 3 frames of 32×32 grey and 5 numbers. */
 export function sightOf({ images, observation_size: numbers }) {
-  const seen = images.pictures.map((picture) => sight(picture, images.stack));
-  if (images.others) seen.push(plural(images.others, "image") + " more");
-  if (numbers) seen.push(plural(numbers, "number"));
-  return seen.length > 1 ? `${seen.slice(0, -1).join(", ")} and ${seen.at(-1)}` : seen[0];
+  const parts = images.pictures.map((picture) => sight(picture, images.stack));
+  if (images.others) parts.push(plural(images.others, "image") + " more");
+  if (numbers) parts.push(plural(numbers, "number"));
+  return parts.length > 1 ? `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}` : parts[0];
 }
