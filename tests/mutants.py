@@ -72,8 +72,8 @@ MUTANTS = [
     ("noise out of bounds", COLLECTION, "np.minimum(np.maximum(policy(self.observation) + noise, -1), 1)", "policy(self.observation) + noise", STREAMS),
     ("reset steps remembered", COLLECTION, "if valid < len(result.valid):", "if False:", STREAMS),
     ("reset steps not masked", VECTOR, "valid = ~self._only_reset", "valid = np.ones_like(self._only_reset)", ADJACENCY),
-    ("the next episode's first observation as s'", VECTOR, "led_to = self._with_final(seen, info, ended)", "led_to = seen", ADJACENCY),
-    ("nothing reset when autoreset is off", VECTOR, "look_at = np.where(ended[:, None], fresh, seen)", "look_at = seen", ADJACENCY),
+    ("the next episode's first observation as s'", VECTOR, "led_to = self._with_final(rows, info, ended)", "led_to = rows", ADJACENCY),
+    ("nothing reset when autoreset is off", VECTOR, "look_at = np.where(ended[:, None], fresh, rows)", "look_at = rows", ADJACENCY),
     # Links between rows, and what n steps amount to
     ("an episode linked to the one before", LINKS, "np.where(begins, number, before)", "before", FRAMES),
     ("a look ahead over an episode's end", LINKS, "held = ~begins & (before", "held = (before", FRAMES),
@@ -167,8 +167,12 @@ def load_tests(name):
     loaded = f"{name} under other conditions"
     if loaded not in sys.modules:
         spec = importlib.util.spec_from_file_location(loaded, TESTS / f"{name}.py")
-        sys.modules[loaded] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[loaded])
+        module = sys.modules[loaded] = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[loaded]
+            raise
     return sys.modules[loaded]
 
 

@@ -97,6 +97,12 @@ def order():
     return re.findall(r"\w+", block[1])
 
 
+def test_every_file_that_contributing_names_is_there():
+    named = re.findall(r"`((?:td3|tests|docs)/[\w./]*|test_\w+\.py)`", contributing())
+    assert len(named) > 10
+    assert not [name for name in named if not (ROOT / name).exists() and not (TESTS / name).exists()]
+
+
 def test_every_room_stands_once_in_the_order_of_contributing():
     assert sorted(order()) == ROOMS
 

@@ -289,11 +289,11 @@ def test_a_large_memory_is_written_in_pieces_and_read_again(tmp_path, monkeypatc
 
 
 def test_an_engine_thread_or_version_that_changed_is_told(tmp_path, monkeypatch):
-    from td3 import training
+    from td3 import session
 
     run = tmp_path / "run"
     list(td3.train(config(steps=60, eval_every=0), run))
-    monkeypatch.setattr(training, "versions", lambda: {"td3": "9", "mujoco": "4"})
+    monkeypatch.setattr(session, "versions", lambda: {"td3": "9", "mujoco": "4"})
     events = list(td3.resume(run, steps=80, env=Wandering))
     notes = next(event for event in events if isinstance(event, td3.Resumed)).notes
     assert any(note.startswith("mujoco was 3") and "now it is 4" in note for note in notes)
