@@ -7,7 +7,7 @@ from td3.collection import Collector
 from td3.config import name_of
 from td3.errors import ConfigError
 from td3.exploration import GaussianNoise
-from td3.interfaces import MakeCollector, MakeNoise, MakeSampler
+from td3.interfaces import AnyCollector, MakeCollector, MakeNoise, MakeSampler, Noise, Sampler
 from td3.learner import Learner
 from td3.replay import UniformSampler
 from td3.wording import did_you_mean
@@ -36,6 +36,21 @@ class Parts(NamedTuple):
                 raise ConfigError(f"{name} must be a class or a callable that makes one; got {part!r}.")
         return parts
 
+    def build(self, name: str, *arguments: Any) -> Any:
+        """Makes a part; one of the user's own that cannot be made, or lacks a method, is refused by its name."""
+        make = getattr(self, name)
+        try:
+            built = make(*arguments)
+        except TypeError as problem:
+            if make == getattr(USUAL, name):
+                raise
+            raise ConfigError(f"{name} {name_of(make)!r} cannot be made: {problem}.") from problem
+        wanted = ASKED_OF.get(name)
+        missing = [member for member in members(wanted) if not hasattr(built, member)] if wanted else []
+        if missing:
+            raise ConfigError(f"{name} {name_of(make)!r} must have {', '.join(missing)}; see td3/interfaces.py.")
+        return built
+
     def names(self) -> dict[str, str]:
         """Names those that are the user's own, as 'module:Name'; a run keeps them, to ask for them again."""
         usual = USUAL._asdict()
@@ -43,6 +58,13 @@ class Parts(NamedTuple):
 
 
 USUAL = Parts()
+ASKED_OF = {"sampler": Sampler, "noise": Noise, "collector": AnyCollector}
+
+
+def members(protocol: type) -> list[str]:
+    """Returns the names that a protocol asks for."""
+    names = {**vars(protocol), **vars(protocol).get("__annotations__", {})}
+    return sorted(name for name in names if not name.startswith("_"))
 
 
 def check_parts(needed: Any, parts: Parts) -> list[str]:

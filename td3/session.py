@@ -1,6 +1,7 @@
 """A run in progress: what it is made of, how it is opened, saved and closed."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from td3.config import Config, env_name
 from td3.environments import Envs, Wrappers, check_apart, in_this_process, make_envs
 from td3.environments.space_data import check_kinds, observation_to_data, space_to_data
 from td3.errors import ConfigError, RunError, TrainingDiverged
+from td3.interfaces import AnyCollector
 from td3.interrupts import Interrupt
 from td3.learner import engine_name
 from td3.learner.making import engine_for, hand_over, make_learner
@@ -40,13 +42,15 @@ class Session:
         self.config, self.parts = config, parts
         self.output: RunOutput | None = None
         self.eval_envs: Envs | None = None
-        self.collector = parts.collector(config, parts.noise)
+        self.collector: AnyCollector = parts.build("collector", config, partial(parts.build, "noise"))
         try:
             layout, action_size = self.collector.observation_map.layout, self.collector.action_map.size
             engine, _ = engine_for(config, layout, self.collector.num_envs, resumed)
             self.bytes_each = bytes_per_transition(layout, action_size, config.n_step)
             self.bytes = check_room(self.bytes_each, min(config.buffer_size, config.steps))
-            self.learner = make_learner(engine, config, layout, action_size, parts.learner, parts.sampler)
+            self.learner = make_learner(
+                engine, config, layout, action_size, partial(parts.build, "learner"), partial(parts.build, "sampler")
+            )
             self._hand_over(config, threads)
             if config.eval_every:
                 self.eval_envs = make_envs(

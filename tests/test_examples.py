@@ -119,6 +119,35 @@ def test_what_is_no_part_is_refused_by_name(given):
         td3.train(config("step"), **given)
 
 
+class Unfinished:
+    def __init__(self, num_envs, action_size):
+        self.shape = (num_envs, action_size)
+
+    def sample(self, rng, scale, first):
+        return np.zeros(self.shape, np.float32)
+
+
+class Narrow(td3.Learner):
+    def __init__(self):
+        raise AssertionError("never called")
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"noise": Unfinished}, ["noise", "Unfinished", "capture, restore"]),
+        ({"noise": td3.UniformSampler}, ["noise", "UniformSampler"]),
+        ({"sampler": Unfinished}, ["sampler", "Unfinished"]),
+        ({"collector": lambda config, noise: object()}, ["collector", "num_envs"]),
+        ({"learner": Narrow}, ["learner", "Narrow"]),
+    ],
+)
+def test_a_part_that_cannot_be_made_or_lacks_a_method_is_refused_by_its_name(given, named):
+    with pytest.raises(td3.ConfigError) as refused:
+        next(td3.train(config("step"), **given))
+    assert all(word in str(refused.value) for word in named)
+
+
 def lines_of(path):
     """The lines of a file's classes, without blank ones and docstrings."""
     tree = ast.parse(path.read_text())

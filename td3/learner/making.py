@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -27,7 +27,7 @@ def make_learner(
     config: Config,
     layout: Layout,
     action_size: int,
-    kind: type[Learner] = Learner,
+    kind: Callable[..., Learner] = Learner,
     sampler: MakeSampler = UniformSampler,
 ) -> Learner:
     """Makes a learner, with room for what `engine` needs too; `hand_over` gives it to an engine."""

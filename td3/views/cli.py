@@ -16,6 +16,7 @@ from td3.version import VERSION
 from td3.views.commands import COMMANDS
 from td3.views.flags import Parser
 from td3.views.mistakes import check_flags, having, no_command, no_flag
+from td3.views.own_parts import part_names
 from td3.views.signals import end_at_once
 from td3.views.speaking import answers_only, say
 from td3.wording import brief
@@ -31,6 +32,7 @@ def entry() -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command line; returns its exit code."""
     with answers_only():
+        chosen = None
         try:
             chosen = understand(list(sys.argv[1:] if arguments is None else arguments))
             check_working_directory()
@@ -55,7 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return failed(problem, f"The system refused: {named}{problem.strerror or problem}.")
         except Exception as problem:
             say(*"".join(traceback.format_exception(problem)).splitlines())
-            return failed(problem, f"{type(problem).__name__} was not expected: this is a mistake in td3.")
+            own = ", ".join(part_names(chosen).values()) if chosen else ""
+            where = f"td3, or in your own {own}" if own else "td3"
+            return failed(problem, f"{type(problem).__name__} was not expected: this is a mistake in {where}.")
 
 
 def failed(problem: BaseException, sentence: str, code: int = 1) -> int:

@@ -1,4 +1,4 @@
-"""A user's own parts of a run on the command line: `--learner MODULE:NAME`, `--sampler`, `--noise`."""
+"""A user's own parts of a run on the command line: `--learner MODULE:NAME`, `--sampler`, `--noise`, `--collector`."""
 
 from argparse import Namespace
 from collections.abc import Iterable, Mapping
@@ -13,6 +13,7 @@ PARTS = {
     "learner": "your own learner: a subclass of td3.Learner",
     "sampler": "your own sampler of the replay memory",
     "noise": "your own exploration noise",
+    "collector": "your own collector of transitions",
 }
 NEEDED = {"evaluate": ("learner",)}  # by commands that need not all of them
 
