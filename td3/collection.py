@@ -7,7 +7,7 @@ import numpy as np
 from td3 import seeding
 from td3.config import Config
 from td3.environments import Envs, Wrappers, in_this_process, make_envs
-from td3.environments.envs import LONGEST_TAPE
+from td3.environments.tapes import LONGEST_TAPE
 from td3.errors import EnvironmentFailure
 from td3.exploration import GaussianNoise
 from td3.interfaces import Collected, MakeNoise

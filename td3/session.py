@@ -8,6 +8,7 @@ from typing import Any
 from td3 import seeding
 from td3.config import Config, env_name
 from td3.environments import Envs, Wrappers, check_apart, in_this_process, make_envs
+from td3.environments.actions import all_finite
 from td3.environments.space_data import check_kinds, observation_to_data, space_to_data
 from td3.errors import ConfigError, RunError, TrainingDiverged
 from td3.interfaces import AnyCollector
@@ -25,6 +26,7 @@ from td3.schedule import check_changeable
 from td3.storage import Checkpoint, RunFolder, Snapshot
 from td3.storage.folder import versions
 from td3.summary import change_note, notes, summary
+from td3.types import Float32s, Rows
 
 
 class Session:
@@ -164,6 +166,13 @@ class Session:
     @property
     def last_evaluation(self) -> tuple[int, float] | None:
         return self.progress.last_evaluation
+
+    def act(self, observations: Rows) -> Float32s:
+        """Acts as the actor does; an action that is no number is the networks' fault, not the environment's."""
+        actions = self.learner.act(observations)
+        if not all_finite(actions):
+            raise self.diverged()
+        return actions
 
     def change(self, **settings: Any) -> None:
         """Changes settings of the algorithm from the next step on, in both engines."""

@@ -24,7 +24,8 @@ from td3.environments import Wrappers, make_envs
 from td3.errors import ConfigError
 from td3.learner import Learner
 from td3.learner.preprocessing import Normalizer, preprocess, shifted
-from td3.loop import advance, evaluate
+from td3.loop import advance
+from td3.reporting import evaluate
 from td3.session import Session
 from td3.storage import verify
 from td3.types import Batch, Layout, Transitions

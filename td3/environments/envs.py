@@ -13,7 +13,6 @@ from td3.types import Episode, Float32s, Rows, StepResult
 
 LARGEST = float(np.finfo(np.float32).max)
 FLOATS, BOOLS = (float, np.float64), (bool, np.bool_)  # by their very type: what is like them may behave otherwise
-LONGEST_TAPE = 100_000  # actions of one episode that are remembered, to play it again
 
 
 class Envs(Protocol):

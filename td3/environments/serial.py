@@ -8,9 +8,10 @@ import numpy as np
 
 from td3 import seeding
 from td3.environments.actions import ActionMap
-from td3.environments.envs import LONGEST_TAPE, check_flag, check_reward, patience, unpack
-from td3.environments.faults import CLOSING, PASSED_ON, STOPPED, BadValue, close_quietly, failure
+from td3.environments.envs import check_flag, check_reward, patience, unpack
+from td3.environments.faults import CLOSING, PASSED_ON, BadValue, close_quietly, failure
 from td3.environments.observations import ObservationMap
+from td3.environments.tapes import Tape, random_state
 from td3.errors import EnvironmentFailure
 from td3.types import Episode, Float32s, Rows, StepResult
 
@@ -34,8 +35,7 @@ class SerialEnvs:
         self._shape, self._dtype = (self.num_envs, self.observation.size), self.observation.layout.dtype
         self._renderers = [getattr(env.unwrapped, "mujoco_renderer", None) for env in envs]
         self._steps = 0  # steps of each environment: they go side by side
-        self._starts: list[dict[str, Any] | None] = [None] * self.num_envs  # how each episode began
-        self._tapes: list[list[Float32s]] = [[] for _ in envs]  # and what was done in it since
+        self._tapes = [Tape() for _ in envs]  # how each episode began, and what was done in it since
 
     @property
     def steps(self) -> list[int]:
@@ -72,16 +72,14 @@ class SerialEnvs:
                 result.truncated[index],
             ) = self._step(index, executed[index, ...])  # `...`: an array even for shape ()
         for index, ended in enumerate(result.terminated | result.truncated):  # only now is this step sure to count
-            self._remember(index, actions[index])
+            self._tapes[index].add(actions[index])
             result.observation[index] = self._reset(index, None) if ended else result.next_observation[index]
         return result
 
     def capture(self) -> list[Episode]:
         """Returns each episode as the random state before its reset and the actions since."""
-        empty = np.zeros((0, self.action.size), np.float32)
         return [
-            Episode(start, _random_state(env), np.array(tape, np.float32) if tape else empty)
-            for start, env, tape in zip(self._starts, self.envs, self._tapes, strict=True)
+            tape.episode(random_state(env), self.action.size) for env, tape in zip(self.envs, self._tapes, strict=True)
         ]
 
     def restore(
@@ -110,27 +108,18 @@ class SerialEnvs:
                 seeding.load_state(env.unwrapped.np_random, start["random"])
             observation = self._reset(index, None)
         for number, action in enumerate(episode.actions, 1):
-            self._remember(index, action)
+            self._tapes[index].add(action)
             observation, _, terminated, truncated = self._step(index, self.action.to_env(action[None])[0, ...])
             if terminated or truncated:
                 raise BadValue(f"its episode ended at step {number} of {len(episode.actions)} when played again.")
         if observation.tobytes() != expected.tobytes():
             raise BadValue("the same actions led elsewhere when played again.")
-        if _random_state(env) != episode.random:
+        if random_state(env) != episode.random:
             raise BadValue("its random state differs after the same actions.")
 
-    def _remember(self, index: int, action: Float32s) -> None:
-        tape = self._tapes[index]
-        if len(tape) < LONGEST_TAPE:
-            tape.append(action.copy())
-        else:  # so long an episode would take too long to play again
-            self._starts[index] = None
-            tape.clear()
-
     def _reset(self, index: int, seed: int | None) -> Rows:
-        before = _random_state(self.envs[index])
-        self._starts[index] = {"seed": seed} if seed is not None else {"random": before}
-        self._tapes[index] = []
+        before = random_state(self.envs[index])
+        self._tapes[index] = Tape({"seed": seed} if seed is not None else {"random": before})
         try:
             self._use_context(index)
             answer: Any = self.envs[index].reset(seed=seed)
@@ -171,14 +160,3 @@ class SerialEnvs:
         left = patience(CLOSING)
         for env in self.envs:
             close_quietly(env.close, max(1.0, left()))
-
-
-def _random_state(env: gymnasium.Env[Any, Any]) -> dict[str, Any] | None:
-    """Returns the state of the environment's own random generator; None where it has none, or one of another kind."""
-    try:
-        stream = getattr(env.unwrapped, "_np_random", None)
-        return seeding.state_of(stream) if isinstance(stream, np.random.Generator) else None
-    except STOPPED:
-        raise
-    except BaseException:
-        return None
