@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from refusals import UNSAID, check_names, refusal
 
 import td3
-from td3.environments import envs, faults, make_envs
+from td3.environments import faults, make_envs, serial
 from td3.errors import ConfigError, EnvironmentFailure, Interrupted, SpaceError
 from td3.storage import verify
 
@@ -243,7 +243,7 @@ def test_a_farewell_that_fails_is_no_failure(fault):
 
 @pytest.mark.parametrize("vector", [False, True])
 def test_a_farewell_that_hangs_is_cut_short(vector, monkeypatch):
-    monkeypatch.setattr(envs, "CLOSING", 0.0)
+    monkeypatch.setattr(serial, "CLOSING", 0.0)
     monkeypatch.setattr(faults.close_quietly, "__defaults__", (1.0,))
     cut = []
 
