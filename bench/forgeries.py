@@ -535,12 +535,12 @@ def in_sizes() -> Iterator[Case]:
     for name in ("state.json", "manifest.json", *TENSORS):
         yield Case(f"{PLAIN}/{name}/sparse", PLAIN, lambda place, name=name: sparse(file_of(place.run, name)))
     for name in TENSORS:
-        yield Case(f"{PLAIN}/{name}/sparse-and-told", PLAIN, lambda place, name=name: sparse_told(place, name, True))
+        yield Case(f"{PLAIN}/{name}/sparse-and-listed", PLAIN, lambda place, name=name: sparse_file(place, name, True))
         yield Case(
-            f"{PLAIN}/{name}/sparse-and-guessed", PLAIN, lambda place, name=name: sparse_told(place, name, False)
+            f"{PLAIN}/{name}/sparse-and-guessed", PLAIN, lambda place, name=name: sparse_file(place, name, False)
         )
-    yield Case(f"{PLAIN}/metrics.jsonl/sparse-and-told", PLAIN, sparse_record)
-    yield Case(f"{PLAIN}/config.json/sparse-and-told", PLAIN, lambda place: sparse_beside(place, "config.json"))
+    yield Case(f"{PLAIN}/metrics.jsonl/sparse-and-listed", PLAIN, sparse_record)
+    yield Case(f"{PLAIN}/config.json/sparse-and-listed", PLAIN, lambda place: sparse_beside(place, "config.json"))
     yield Case(f"{PLAIN}/checkpoints/300-damaged", PLAIN, many_damaged, flood=True)
     yield Case(f"{PLAIN}/checkpoints/2,000-copies", PLAIN, many_copies, flood=True)
     yield Case(
@@ -555,7 +555,7 @@ def sparse(path: Path) -> None:
     os.truncate(path, SPARSE)
 
 
-def sparse_told(place: Place, name: str, hashed: bool) -> None:
+def sparse_file(place: Place, name: str, hashed: bool) -> None:
     """One tensor with so many bytes, which the manifest tells of; with the right hash, or one that was guessed."""
     path = file_of(place.run, name)
     header, _ = read_tensors(path)
@@ -563,11 +563,11 @@ def sparse_told(place: Place, name: str, hashed: bool) -> None:
     header = {one: {"dtype": "F32", "shape": [SPARSE // 4], "data_offsets": [0, SPARSE]}}
     path.write_bytes(packed(header, b""))
     os.truncate(path, path.stat().st_size + SPARSE)
-    told = described(path, {}) if hashed else {"size": path.stat().st_size, "sha256": 64 * "0"}
+    entry = described(path, {}) if hashed else {"size": path.stat().st_size, "sha256": 64 * "0"}
 
     def tell(manifest: dict[str, Any]) -> None:
         known = manifest["segments"][-1] if name == "segment" else manifest["files"][name]
-        known.update(told)
+        known.update(entry)
 
     if hashed:
         seal(place.run)

@@ -56,8 +56,8 @@ def fuzz_target(target: str, seconds: float, folder: Path) -> tuple[list[str], i
     if done.returncode:  # out of memory, out of time or out of life
         artifacts = [f"{one.name} {one.read_bytes().hex()}" for one in place.iterdir() if "-" in one.name]
         findings += artifacts or [f"exit code {done.returncode}: {done.stderr[-2_000:]}"]
-    told = re.search(r"number_of_executed_units: (\d+)", done.stderr)
-    return findings, int(told[1]) if told else 0
+    reported = re.search(r"number_of_executed_units: (\d+)", done.stderr)
+    return findings, int(reported[1]) if reported else 0
 
 
 class Edits:

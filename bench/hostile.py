@@ -159,13 +159,13 @@ def in_child(work: Callable[[], None]) -> None:
         raise RuntimeError(f"The runs to forge could not be made: exit code {child.exitcode}.")
 
 
-def use_everything(run: Path, told: Path) -> None:
+def use_everything(run: Path, reported: Path) -> None:
     """Calls every command on a real run, and tells which modules that took."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     os.dup2(1, 2)
     for command in COMMANDS.values():
         command.do(run, False)
-    told.write_text("\n".join(name for name in sys.modules if name.partition(".")[0] != MODULE))
+    reported.write_text("\n".join(name for name in sys.modules if name.partition(".")[0] != MODULE))
 
 
 def import_all(names: Sequence[str]) -> None:
@@ -526,7 +526,7 @@ def captured_words(folder: Path) -> Iterator[list[str]]:
 
 
 def snapshot(folder: Path) -> dict[str, Any]:
-    """Every name below, with what it is and holds, and when it was written; links are told, not followed."""
+    """Every name below, with what it is and holds, and when it was written; links are listed, not followed."""
     found = {}
     for path in (folder, *sorted(folder.rglob("*"))):
         known = path.lstat()
@@ -543,8 +543,8 @@ def snapshot(folder: Path) -> dict[str, Any]:
 def difference(before: dict[str, Any], now: dict[str, Any]) -> str:
     gone, new = before.keys() - now.keys(), now.keys() - before.keys()
     changed = [name for name in before.keys() & now.keys() if before[name] != now[name]]
-    told = [("gone", gone), ("new", new), ("changed", changed)]
-    return "; ".join(f"{what} {', '.join(map(ascii, sorted(names)[:6]))}" for what, names in told if names)
+    reported = [("gone", gone), ("new", new), ("changed", changed)]
+    return "; ".join(f"{what} {', '.join(map(ascii, sorted(names)[:6]))}" for what, names in reported if names)
 
 
 def peak() -> int:
@@ -573,7 +573,7 @@ def campaign(
     jobs: int,
     patience: float = PATIENCE,
     commands: dict[str, Command] | None = None,
-    told: Callable[[Failure], None] = lambda _: None,
+    reported: Callable[[Failure], None] = lambda _: None,
 ) -> tuple[list[Failure], dict[str, dict[str, str]]]:
     """Runs these cases, a few at a time; the failures, and for each case what the commands said."""
     commands = COMMANDS if commands is None else commands
@@ -599,7 +599,7 @@ def campaign(
                 failures += found
                 said[child.case.name] = words
                 for one in found:
-                    told(one)
+                    reported(one)
             for child in running.values():
                 if time.monotonic() - child.heard > patience:
                     os.kill(child.pid, signal.SIGUSR1)  # it writes down where it is
@@ -644,7 +644,7 @@ def kill(child: Child) -> int:
 
 
 def finished(child: Child) -> tuple[list[Failure], dict[str, str]]:
-    """What a process told before its end; how it ended, if that was not by itself."""
+    """What a process wrote before its end; how it ended, if that was not by itself."""
     status = kill(child)
     stack = (child.home / STACK).read_text() if (child.home / STACK).exists() else ""
     remove(child.home)
@@ -740,7 +740,7 @@ def main() -> int:
         if missed := unnoticed(bases, place):
             print(f"This campaign proves nothing: planted harm was not noticed: {', '.join(missed)}.")
             return 2
-        failures, said = campaign(known, bases, place, chosen.jobs, chosen.patience, told=tell)
+        failures, said = campaign(known, bases, place, chosen.jobs, chosen.patience, reported=tell)
         if chosen.only and not chosen.exactly:
             for name, words in said.items():
                 for command, text in words.items():

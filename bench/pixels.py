@@ -2,7 +2,7 @@
 
     python -m bench.pixels --picture docs/pictures/pixels.png
 
-Each run is a `td3 train TASK --preset pixels` in a process of its own, whose time and memory are told. Runs that the
+Each run is a `td3 train TASK --preset pixels` in a process of its own, whose time and memory are reported. Runs that the
 folder has already are not made again.
 """
 
@@ -50,8 +50,8 @@ def main() -> int:
             final = json.loads(td3("evaluate", str(folder), "--episodes", str(EPISODES), "--json"))["mean"]
             reached = steps[means >= GOALS[task]]
             first = f"{reached[0]:,}" if len(reached) else "–"
-            told = f"{cost.seconds:7.0f}   {cost.megabytes:10.0f}"
-            print(f"{seed:4d}   {first:>13}   {means[-1]:15.1f}   {final:11.1f}   {told}", flush=True)
+            reported = f"{cost.seconds:7.0f}   {cost.megabytes:10.0f}"
+            print(f"{seed:4d}   {first:>13}   {means[-1]:15.1f}   {final:11.1f}   {reported}", flush=True)
             failed += final < GOALS[task]
     if chosen.picture:
         draw(tasks, chosen)

@@ -92,12 +92,12 @@ def fingerprint(run: Path, env: str | None = None) -> str:
 
 
 def damaged(run: Path, path: Path, data: bytes, expected: dict[str, Any]) -> None:
-    """With `data` in place of that file: the damage is told, and no tensor is silently different. Then undone."""
+    """With `data` in place of that file: the damage is reported, and no tensor is silently different. Then undone."""
     original = path.read_bytes()
     path.write_bytes(data)
     try:
-        told = list(verify(run).values())
-        assert any(told), f"{path.relative_to(run)}: not noticed"
+        reported = list(verify(run).values())
+        assert any(reported), f"{path.relative_to(run)}: not noticed"
         try:
             _, found, wrong = RunFolder.open(run).newest(lambda one: one.arrays("networks"))
         except RunError:
@@ -128,7 +128,7 @@ def kill_and_resume(place: Path, kills: int, seed: int, **settings: Any) -> dict
             killed = ""
             if counts["killed"] < kills:
                 killed = kill(process, run, rng, counts["killed"] % 2 == 0)
-            _, told = process.communicate()
+            _, reported = process.communicate()
             if killed:
                 counts["killed"] += 1
                 counts["inside a save"] += killed == "save"
@@ -137,7 +137,7 @@ def kill_and_resume(place: Path, kills: int, seed: int, **settings: Any) -> dict
                 continue
             if process.returncode != 0:
                 counts["not resumable"] += 1
-                print(told.decode(), file=sys.stderr)
+                print(reported.decode(), file=sys.stderr)
                 break
             counts["finished"] += 1
             try:

@@ -35,10 +35,10 @@ def main() -> int:
     parser.add_argument("--viewers", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=6, help="of training with and without viewers")
     chosen = parser.parse_args()
-    told = [*many_long_runs(chosen.runs, chosen.rows), *many_viewers(chosen.viewers, chosen.rounds)]
-    for name, value, most, unit in told:
+    reported = [*many_long_runs(chosen.runs, chosen.rows), *many_viewers(chosen.viewers, chosen.rounds)]
+    for name, value, most, unit in reported:
         print(f"{'ok  ' if value <= most else 'FAIL'} {name}: {value:,.2f} {unit} (at most {most:,g})")
-    return 0 if all(value <= most for _, value, most, _ in told) else 1
+    return 0 if all(value <= most for _, value, most, _ in reported) else 1
 
 
 def many_long_runs(runs: int, rows: int) -> list[tuple[str, float, float, str]]:
@@ -179,7 +179,7 @@ def steps_done(run: Path) -> int:
 
 @contextlib.asynccontextmanager
 async def crowd(address: str, id: str, viewers: int) -> AsyncIterator[None]:
-    """Two thirds read what they are told, a sixth reads nothing, a sixth went away without a word."""
+    """Two thirds read what they are sent, a sixth reads nothing, a sixth went away without a word."""
     kinds = ["dead" if number % 6 == 0 else "slow" if number % 6 == 1 else "live" for number in range(viewers)]
     tasks = [asyncio.create_task(view(address, id, kind)) for kind in kinds]
     await asyncio.sleep(1)

@@ -1,4 +1,4 @@
-"""The same update told a second time: NumPy in float64, gradients and Adam written by hand.
+"""The same update written a second time: NumPy in float64, gradients and Adam by hand.
 
 It shares no line with the page and uses no autograd, so that an error must be made twice to go unseen.
 `td3 selftest` and the tests hold every engine against it.

@@ -13,7 +13,7 @@ from td3.storage import disk
 
 
 class Lock:
-    """Held from creation to `release`; whoever comes second is told who has it."""
+    """Held from creation to `release`; whoever comes second learns who has it."""
 
     def __init__(self, folder: disk.Folder, name: str) -> None:
         try:
