@@ -2,8 +2,8 @@
 
     python -m bench.pixels --picture docs/pictures/pixels.png
 
-Each run is a `td3 train TASK --preset pixels` in a process of its own, whose time and memory are reported. Runs that the
-folder has already are not made again.
+Each run is a `td3 train TASK --preset pixels` in a process of its own, whose time and memory are reported. Runs that
+the folder has already are not made again.
 """
 
 import argparse

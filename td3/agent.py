@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from td3 import seeding
-from td3.config import SETTINGS, Config, checked
+from td3.config import SETTINGS, Config, checked, env_name
 from td3.environments import ActionMap, ObservationMap, Wrappers, make_envs, make_single
 from td3.environments.descriptions import describe_layout
 from td3.environments.faults import BadValue
@@ -53,6 +53,9 @@ class Agent:
             actions = np.clip(actions + self.config.exploration_noise * noise, -1, 1)
         executed = self.action.to_env(actions)
         return executed if batch else executed[0, ...]
+
+    def __repr__(self) -> str:
+        return f"<td3.Agent of {env_name(self.config.env)}, trained for {counted(self.step, 'step')}>"
 
     def make_env(self) -> Any:
         """The Gymnasium environment as this agent sees it: drawn, shrunk and stacked as in training."""
@@ -203,6 +206,10 @@ class TD3:
             return session.learner.act(rows)  # whichever learner the session has then
 
         return Agent(policy, collector.observation_map, collector.action_map, self.config, session.step)
+
+    def __repr__(self) -> str:
+        step = self._session.step if self._session else self._loaded.step if self._loaded else 0
+        return f"<td3.TD3 of {env_name(self.config.env)}, trained for {counted(step, 'step')}>"
 
     def _open(self, steps: int) -> Session:
         if self._session is None:

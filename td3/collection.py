@@ -12,6 +12,7 @@ from td3.errors import EnvironmentFailure
 from td3.exploration import GaussianNoise
 from td3.interfaces import Collected, MakeNoise
 from td3.types import Episode, Float32s, Policy, Rows, StepResult, Transitions
+from td3.wording import counted
 
 
 class Collector:
@@ -141,6 +142,9 @@ class Collector:
 
     def local_envs(self) -> list[Any]:
         return in_this_process(self.envs)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.envs.name}: {counted(self.num_envs, 'environment')}, {self.steps:,} steps>"
 
     def close(self) -> None:
         self.envs.close()

@@ -159,6 +159,9 @@ class Session:
         if since is not None:
             self.resumed_notes = (*(self.resumed_notes or ()), *self.output.changes_since(since))
 
+    def __repr__(self) -> str:
+        return f"<td3.Session of {env_name(self.config.env)}, step {self.step:,} of {self.config.steps:,}>"
+
     @property
     def step(self) -> int:
         return self.collector.steps

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from td3.config import Config, env_name
+from td3.config import Config
 from td3.errors import ConfigError
 from td3.events import Event
 from td3.learner import Learner
@@ -97,8 +97,7 @@ class Training(Generator[Event, None, None]):
     def __repr__(self) -> str:
         if not self._opened:
             return "<td3.Training that has not begun>"
-        session = self.session
-        return f"<td3.Training of {env_name(session.config.env)}, step {session.step:,} of {session.config.steps:,}>"
+        return repr(self.session).replace("Session", "Training")
 
 
 def run_events(begin: Callable[[], Session], opened: list[Session]) -> Generator[Event, None, None]:

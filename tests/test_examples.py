@@ -252,3 +252,12 @@ def test_a_dataset_that_does_not_fit_is_refused_by_the_name_of_its_column(change
     with pytest.raises(td3.ConfigError, match=named):
         for _ in td3.train(config("dataset"), collector=partial(td3.Dataset, columns)):
             pass
+
+
+def test_what_a_user_holds_says_what_it_is(tmp_path):
+    training = td3.train(config("step", steps=40, eval_every=0), tmp_path / "run")
+    list(training)
+    assert repr(training.learner).startswith(("<NativeLearner: 20 updates, 40 transitions", "<Learner: 20 updates, 40"))
+    assert repr(training.session.collector) == "<Collector of Pendulum-v1: 1 environment, 40 steps>"
+    assert repr(td3.load(tmp_path / "run")) == "<td3.Agent of Pendulum-v1, trained for 40 steps>"
+    assert repr(td3.TD3("Pendulum-v1")) == "<td3.TD3 of Pendulum-v1, trained for 0 steps>"

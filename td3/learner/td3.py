@@ -200,6 +200,12 @@ class Learner:
         values: Float32s = self.critics.first(self.critics.encoder(observation), action).cpu().numpy()
         return values / np.float32(self.config.reward_scale)
 
+    def __repr__(self) -> str:
+        rows, updates = len(self.memory), self.updates
+        return (
+            f"<{type(self).__name__}: {updates:,} updates, {rows:,} transitions, networks {', '.join(self.networks())}>"
+        )
+
     def normalise(self, observations: Rows) -> Rows:
         """Returns observations as the networks take them."""
         return self.normalizer(observations) if self.normalizer else observations
