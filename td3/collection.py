@@ -33,6 +33,7 @@ class Collector:
         self.warmup_steps, self.exploration_noise = warmup_steps, exploration_noise
         self.observation_map, self.action_map, self.num_envs = envs.observation, envs.action, envs.num_envs
         self.noise = make_noise(envs.num_envs, envs.action.size)
+        self._own_noise = type(self.noise) is not GaussianNoise
         self.steps = 0
         self.observation: Rows = np.zeros((envs.num_envs, envs.observation.size), envs.observation.layout.dtype)
         self._started = False
@@ -71,14 +72,15 @@ class Collector:
             self.start()
         if self._interrupted:
             self.begin_anew()
-        rng_before, noise_before = self.rng.bit_generator.state, copied(self.noise.capture())
+        rng_before, noise_before = self.rng.bit_generator.state, copied(self.noise.capture()) if self._own_noise else {}
         try:
             action = self._choose_action(policy)
             self._interrupted = True
             result = self.envs.step(action)
         except BaseException:
             self.rng.bit_generator.state = rng_before  # as if it had not been tried: a resumed run repeats it
-            self.noise.restore(noise_before)
+            if self._own_noise:
+                self.noise.restore(noise_before)
             raise
         self._interrupted = False
         rows = Transitions(
@@ -108,7 +110,7 @@ class Collector:
     def most_bytes(self) -> int:
         """An upper bound for the bytes of `capture`'s arrays."""
         row = self.observation[:1].nbytes + self._returns[:1].nbytes + self._lengths[:1].nbytes
-        noise = 0 if type(self.noise) is GaussianNoise else LARGEST_NOISE
+        noise = LARGEST_NOISE if self._own_noise else 0
         return noise + self.num_envs * (row + 4 * LONGEST_TAPE * self.action_map.size)
 
     def capture(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -179,7 +181,7 @@ class Collector:
         if self.steps < self.warmup_steps:
             return self.rng.uniform(-1, 1, (self.num_envs, self.action_map.size)).astype(np.float32)
         noise = self.noise.sample(self.rng, self.exploration_noise, self._lengths == 0)
-        if type(self.noise) is not GaussianNoise:
+        if self._own_noise:
             noise = self._checked(noise)
         action: Float32s = np.minimum(np.maximum(policy(self.observation) + noise, -1), 1)
         return action

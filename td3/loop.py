@@ -71,7 +71,7 @@ def collect(session: Session) -> None:
     progress.unfinished = "storing a step"
     session.learner.store(transitions)
     progress.pending = Pending(before, episodes)
-    ended = sum(length for _, _, length in episodes)
+    ended = sum(length for _, _, length in episodes) if episodes else 0
     progress.due = updates_due(session.config, progress.due, session.step, ended)
     progress.unfinished = ""
 
