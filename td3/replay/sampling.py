@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class UniformSampler:
-    """Every transition is equally likely, and one may come twice. It keeps nothing."""
+    """Every transition is equally likely, and one may come twice. Stateless."""
 
     def __init__(self, memory: "AnyMemory") -> None:
         self.memory = memory
