@@ -23,7 +23,7 @@ class ByError(td3.UniformSampler):
         self.priority[indices] = max(1.0, self.priority.max())
 
     def updated(self, indices, update):
-        self.priority[indices] = (update.q1 - update.target).abs().numpy() + 1e-3
+        self.priority[indices] = (update.q1 - update.target).abs().cpu().numpy() + 1e-3
 
     def capture(self):  # what a resumed run needs to continue exactly
         return {"priority": self.priority}

@@ -35,11 +35,12 @@ if TYPE_CHECKING:
         Stepped,
     )
     from td3.exploration import GaussianNoise
+    from td3.interfaces import AnyCollector, Noise, Sampler
     from td3.learner.td3 import Learner
     from td3.offline import Dataset
     from td3.replay.sampling import UniformSampler
     from td3.training import Training, resume, train
-    from td3.types import Evaluation, Targets, Update
+    from td3.types import Batch, Evaluation, Targets, Update
 
 _HOMES = {
     "td3.agent": ("TD3", "Agent", "evaluate", "load"),
@@ -55,10 +56,11 @@ _HOMES = {
     "td3.training": ("Training", "resume", "train"),
     "td3.collection": ("Collector",),
     "td3.exploration": ("GaussianNoise",),
+    "td3.interfaces": ("AnyCollector", "Noise", "Sampler"),
     "td3.learner.td3": ("Learner",),
     "td3.offline": ("Dataset",),
     "td3.replay.sampling": ("UniformSampler",),
-    "td3.types": ("Evaluation", "Targets", "Update"),
+    "td3.types": ("Batch", "Evaluation", "Targets", "Update"),
     "td3.events": (
         "EpisodeEnded",
         "Evaluated",
@@ -78,6 +80,8 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "TD3",
     "Agent",
+    "AnyCollector",
+    "Batch",
     "Collector",
     "Config",
     "ConfigError",
@@ -91,9 +95,11 @@ __all__ = [
     "GaussianNoise",
     "Learner",
     "Measured",
+    "Noise",
     "Noted",
     "Resumed",
     "RunError",
+    "Sampler",
     "SaveFailed",
     "Saved",
     "SpaceError",

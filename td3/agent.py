@@ -114,6 +114,8 @@ def check_fits(size: int) -> None:
 def evaluate(agent: "Agent | TD3", episodes: int = 10, seed: int = 0) -> Evaluation:
     """Plays episodes without noise, from seeds that no evaluation during training used."""
     agent = agent.agent if isinstance(agent, TD3) else agent
+    if not isinstance(agent, Agent):
+        raise ConfigError(f"agent must be a td3.Agent, as td3.load(run) returns; got {brief(agent)}.")
     env = agent.config.env
     if not agent.trusted:
         raise ConfigError(why_not_trusted(agent.config))
@@ -197,6 +199,7 @@ class TD3:
 
     @property
     def agent(self) -> Agent:
+        """The policy as it is now."""
         if self._loaded is not None:
             return self._loaded
         session = self._open(1)

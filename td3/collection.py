@@ -5,18 +5,20 @@ from typing import Any
 import numpy as np
 
 from td3 import seeding
-from td3.config import Config
+from td3.config import Config, name_of
 from td3.environments import Envs, Wrappers, in_this_process, make_envs
 from td3.environments.tapes import LONGEST_TAPE
-from td3.errors import EnvironmentFailure
+from td3.errors import ConfigError, EnvironmentFailure
 from td3.exploration import GaussianNoise
 from td3.interfaces import Collected, MakeNoise
 from td3.types import Episode, Float32s, Policy, Rows, StepResult, Transitions
 from td3.wording import counted
 
+LARGEST_NOISE = 2**30  # bytes that a noise of the user's own may keep in a checkpoint
+
 
 class Collector:
-    """Plays environments side by side."""
+    """Steps environments side by side, with the policy and noise."""
 
     def __init__(
         self,
@@ -41,7 +43,7 @@ class Collector:
 
     @classmethod
     def of(cls, config: Config, make_noise: MakeNoise = GaussianNoise) -> "Collector":
-        """Makes the environments of a config and what plays them."""
+        """Makes the environments of a config, and a collector for them."""
         envs = make_envs(
             config.env,
             config.num_envs,
@@ -55,24 +57,27 @@ class Collector:
         return cls(envs, seeds, rng, config.warmup_steps, config.exploration_noise, make_noise)
 
     def configure(self, config: Config) -> None:
+        """Applies changed settings from the next action on."""
         self.warmup_steps, self.exploration_noise = config.warmup_steps, config.exploration_noise
 
     def start(self) -> None:
+        """Begins the first episodes."""
         self.observation = self.envs.reset(self.seeds)
         self._started = True
 
     def collect(self, policy: Policy) -> Collected:
+        """Steps every environment once; returns the transitions and the episodes that ended."""
         if not self._started:
             self.start()
         if self._interrupted:
             self.begin_anew()
         rng_before, noise_before = self.rng.bit_generator.state, copied(self.noise.capture())
         try:
-            action = self._choose(policy)
+            action = self._choose_action(policy)
             self._interrupted = True
             result = self.envs.step(action)
         except BaseException:
-            self.rng.bit_generator.state = rng_before  # as if it had not been tried: whoever resumes tries it again
+            self.rng.bit_generator.state = rng_before  # as if it had not been tried: a resumed run repeats it
             self.noise.restore(noise_before)
             raise
         self._interrupted = False
@@ -93,6 +98,7 @@ class Collector:
         return Collected(rows, self._ended(result))
 
     def begin_anew(self) -> None:
+        """Begins every episode again, from seeds that were not used before."""
         seeds = [int(seed) for seed in self.rng.integers(2**32, size=self.num_envs)]
         self.observation = self.envs.reset(seeds, self.envs.steps)
         self._returns[:], self._lengths[:] = 0, 0
@@ -100,14 +106,16 @@ class Collector:
 
     @property
     def most_bytes(self) -> int:
+        """An upper bound for the bytes of `capture`'s arrays."""
         row = self.observation[:1].nbytes + self._returns[:1].nbytes + self._lengths[:1].nbytes
-        noise = sum(array.nbytes for array in self.noise.capture().values())
+        noise = 0 if type(self.noise) is GaussianNoise else LARGEST_NOISE
         return noise + self.num_envs * (row + 4 * LONGEST_TAPE * self.action_map.size)
 
     def capture(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Returns plain data and arrays: enough to continue as if never stopped."""
         try:
             episodes = self.envs.capture()
-        except EnvironmentFailure:  # they are why we save: what was learned is saved all the same
+        except EnvironmentFailure:  # a failed environment is the reason for this save: what was learned is saved
             unknown = Episode(None, None, np.zeros((0, self.action_map.size), np.float32))
             episodes = [unknown] * self.num_envs
         data = {
@@ -122,6 +130,7 @@ class Collector:
         return data, {**arrays, **actions, **noise}
 
     def restore(self, data: dict[str, Any], arrays: dict[str, Any], seeds: list[int]) -> list[str]:
+        """Restores what `capture` returned; an episode that cannot be restored begins from `seeds`, and is named."""
         self._check(arrays)
         episodes = [
             Episode(episode["start"], episode["random"], arrays[f"actions.{index}"])
@@ -136,40 +145,59 @@ class Collector:
         self._returns = np.where(lost, 0, arrays["returns"])
         self._lengths = np.where(lost, 0, arrays["lengths"])
         self.steps, self._started = int(data["steps"]), True
-        self.noise.restore({name: arrays[f"noise.{name}"] for name in self.noise.capture()})
+        self.noise.restore({name[6:]: array for name, array in arrays.items() if name.startswith("noise.")})
         seeding.load_state(self.rng, data["chance"])
         return [failure for failure in failures if failure]
 
     def local_envs(self) -> list[Any]:
+        """Returns the Gymnasium environments in this process."""
         return in_this_process(self.envs)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self.envs.name}: {counted(self.num_envs, 'environment')}, {self.steps:,} steps>"
+        envs = counted(self.num_envs, "environment")
+        return f"<{type(self).__name__} of {self.envs.name}: {envs}, {self.steps:,} steps>"
 
     def close(self) -> None:
+        """Closes the environments."""
         self.envs.close()
 
     def _check(self, arrays: dict[str, Any]) -> None:
         """Raises ValueError for an array that `capture` would not have made."""
         actions = np.empty((0, self.action_map.size), np.float32)
         expected = {"observation": self.observation, "returns": self._returns, "lengths": self._lengths}
-        expected |= {f"noise.{name}": array for name, array in self.noise.capture().items()}
         for name, array in arrays.items():
+            if name.startswith("noise."):
+                continue  # what a noise keeps is its own to check
             like = expected.get(name, actions)
             if array.dtype != like.dtype or array.shape[1:] != like.shape[1:]:
                 raise ValueError(f"{name} is {array.dtype} {array.shape}, not {like.dtype} {like.shape}")
             if name in expected and len(array) != len(like):
                 raise ValueError(f"{name} has {len(array)} rows, not {len(like)}")
 
-    def _choose(self, policy: Policy) -> Float32s:
+    def _choose_action(self, policy: Policy) -> Float32s:
         if self.steps < self.warmup_steps:
             return self.rng.uniform(-1, 1, (self.num_envs, self.action_map.size)).astype(np.float32)
         noise = self.noise.sample(self.rng, self.exploration_noise, self._lengths == 0)
+        if type(self.noise) is not GaussianNoise:
+            noise = self._checked(noise)
         action: Float32s = np.minimum(np.maximum(policy(self.observation) + noise, -1), 1)
         return action
 
+    def _checked(self, noise: Any) -> Float32s:
+        """Returns the noise of a user's own class; refuses what an environment could not be stepped with."""
+        shape = (self.num_envs, self.action_map.size)
+        if np.shape(noise) != shape or not np.issubdtype(np.asarray(noise).dtype, np.floating):
+            got = f"{np.asarray(noise).dtype} of {np.shape(noise)}"
+            raise ConfigError(f"noise {name_of(type(self.noise))!r} must return floats of {shape}; got {got}.")
+        numbers = np.asarray(noise, np.float32)
+        if not np.isfinite(numbers).all():
+            raise ConfigError(
+                f"noise {name_of(type(self.noise))!r} must return finite numbers; got {numbers.tolist()}."
+            )
+        return numbers
+
     def _ended(self, result: StepResult) -> list[tuple[int, float, int]]:
-        """Adds the step to each episode's return and length; tells those that ended."""
+        """Adds the step to each episode's return and length; returns those that ended."""
         self._returns += np.where(result.valid, result.reward, 0)
         self._lengths += result.valid
         over = (result.terminated | result.truncated) & result.valid
@@ -183,4 +211,5 @@ class Collector:
 
 
 def copied(arrays: dict[str, Any]) -> dict[str, Any]:
+    """Copies arrays: their owner may write to them."""
     return {name: array.copy() for name, array in arrays.items()}

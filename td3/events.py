@@ -9,89 +9,123 @@ if TYPE_CHECKING:
 
 
 class Started(NamedTuple):
-    """The run is set up and about to take its first step."""
+    """The run is set up and about to take its first step.
 
-    step: int  # environment steps so far, summed over all environments; so in every event
+    `step`: environment steps so far, summed over all environments, as in every event. `config`: the settings. `summary`:
+    spaces, bytes per transition, engine, threads. `notes`: what is odd, one sentence each.
+    """
+
+    step: int
     config: "Config"
-    summary: dict[str, Any]  # spaces, bytes per transition, engine, threads
-    notes: tuple[str, ...]  # what is odd, one sentence each
+    summary: dict[str, Any]
+    notes: tuple[str, ...]
 
 
 class Resumed(NamedTuple):
-    """A run goes on from a checkpoint."""
+    """A run continues from a checkpoint.
+
+    `notes`: what could not be restored exactly, one sentence each.
+    """
 
     step: int
-    notes: tuple[str, ...]  # what could not be restored to the bit, one sentence each
+    notes: tuple[str, ...]
 
 
 class Stepped(NamedTuple):
-    """One action in each environment is stored and its updates are done: leaving the loop here loses nothing."""
+    """One action in each environment is stored and its updates are done: leaving the loop here loses nothing.
+
+    `updates`: how many were done since the run began.
+    """
 
     step: int
     updates: int
 
 
 class EpisodeEnded(NamedTuple):
-    """An episode terminated or was truncated while training."""
+    """An episode terminated or was truncated while training.
+
+    `env`: the index of its environment. `episode_return`: the sum of its rewards. `length`: its steps.
+    """
 
     step: int
-    env: int  # the index of its environment
-    episode_return: float  # the plain sum of its rewards
-    length: int  # in steps
+    env: int
+    episode_return: float
+    length: int
 
     @property
     def metrics(self) -> dict[str, Any]:
+        """What a record keeps of it."""
         return {"rollout/ep_return": self.episode_return, "rollout/ep_length": self.length, "rollout/env": self.env}
 
 
 class Measured(NamedTuple):
-    """A row of training metrics, every `log_every` steps."""
+    """A row of training metrics, every `log_every` steps.
+
+    `metrics`: means over the updates since the last row, and speeds; docs/metrics.md has every name.
+    """
 
     step: int
-    metrics: dict[str, float]  # means over the updates since the last row, and speeds
+    metrics: dict[str, float]
 
 
 class Evaluated(NamedTuple):
-    """The policy was evaluated without noise."""
+    """The policy was evaluated without noise.
+
+    `evaluation`: the returns and lengths of the episodes. `best`: whether it is better than every one before.
+    """
 
     step: int
     evaluation: Evaluation
-    best: bool  # better than every evaluation before
+    best: bool
 
     @property
     def metrics(self) -> dict[str, Any]:
+        """What a record keeps of it."""
         return self.evaluation.metrics
 
 
 class Saved(NamedTuple):
-    """A checkpoint was written."""
+    """A checkpoint was written.
+
+    `path`: where.
+    """
 
     step: int
     path: str
 
 
 class SaveFailed(NamedTuple):
-    """A save that did not work. Training goes on and what was saved before is whole."""
+    """A save that did not work. Training continues, and what was saved before is whole.
+
+    `reason`: why, in one sentence.
+    """
 
     step: int
     reason: str
 
 
 class Noted(NamedTuple):
-    """Something that the user may want to know, and that costs the run nothing."""
+    """Something that the user may want to know, and that costs the run nothing.
+
+    `note`: one sentence.
+    """
 
     step: int
     note: str
 
 
 class Finished(NamedTuple):
-    """The run reached its goal."""
+    """The run reached its goal.
+
+    `updates`: how many were done. `seconds`: of training, over all sessions of the run. `best` and `last`: mean returns of
+    the best and of the last evaluation, None without one.
+    """
 
     step: int
     updates: int
-    seconds: float  # of training, over all sessions of the run
-    best: float | None  # the best mean return of an evaluation
-    last: float | None  # the last one
+    seconds: float
+    best: float | None
+    last: float | None
 
 
 Event = Started | Resumed | Stepped | EpisodeEnded | Measured | Evaluated | Saved | SaveFailed | Noted | Finished

@@ -10,7 +10,7 @@ from td3.config import Config
 from td3.environments import ActionMap, ObservationMap
 from td3.types import Bools, Float32s, Policy, Transitions, Update
 
-Indices = NDArray[np.int64]  # rows of the memory's ring, from 0 to its capacity
+Indices = NDArray[np.int64]  # rows of the memory: 0 ≤ index < capacity
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -18,13 +18,13 @@ class Noise(Protocol):
     """Noise for `num_envs` environments. Everything it keeps is saved with each checkpoint."""
 
     def sample(self, rng: np.random.Generator, scale: float, first: Bools) -> Float32s:
-        """Returns (num_envs, action_size) numbers; `scale` is `exploration_noise`, `first` where an episode begins."""
+        """Returns (num_envs, action_size) floats; `scale` is `exploration_noise`, `first` where an episode begins."""
 
-    def capture(self) -> dict[str, NDArray[Any]]:
+    def capture(self) -> Arrays:
         """Returns its state as arrays, by name; nothing if it has none."""
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Becomes what was captured."""
+        """Restores the state that `capture` returned."""
 
 
 MakeNoise = Callable[[int, int], Noise]  # (num_envs, action_size)
@@ -34,19 +34,19 @@ class Sampler(Protocol):
     """Chooses rows of one memory. Everything it keeps is saved with each checkpoint, so that a run resumes exactly."""
 
     def sample(self, rng: np.random.Generator, count: int) -> Indices:
-        """Returns `count` rows that the memory holds; all randomness comes from `rng`."""
+        """Returns `count` indices that `memory.can_sample` allows; all randomness comes from `rng`."""
 
     def added(self, indices: Indices) -> None:
-        """Takes note of rows that were just written, in place of the oldest where the ring is full."""
+        """Is called after rows are written, in place of the oldest where the memory is full."""
 
     def updated(self, indices: Indices, update: Update) -> None:
-        """Takes note of what an update found out about the rows of its batch, such as their errors."""
+        """Is called after an update, which has the errors of the rows of its batch."""
 
     def capture(self) -> Arrays:
         """Returns its state as arrays, by name; nothing if it has none."""
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Becomes what was captured, once the memory is loaded."""
+        """Restores the state that `capture` returned, once the memory is loaded."""
 
 
 MakeSampler = Callable[[Any], Sampler]  # (memory)
@@ -65,29 +65,29 @@ class AnyCollector(Protocol):
     observation_map: ObservationMap
     action_map: ActionMap
     num_envs: int
-    steps: int  # transitions handed out so far
+    steps: int  # transitions collected so far
 
     def start(self) -> None:
         """Begins the first episodes."""
 
     def configure(self, config: Config) -> None:
-        """Follows a change of settings from the next action on."""
+        """Applies changed settings from the next action on."""
 
     def collect(self, policy: Policy) -> Collected:
-        """Plays one action in each environment."""
+        """Steps every environment once."""
 
     def begin_anew(self) -> None:
         """Begins every episode again: what came before is lost."""
 
     @property
     def most_bytes(self) -> int:
-        """The most that the arrays of `capture` take."""
+        """An upper bound for the bytes of `capture`'s arrays."""
 
     def capture(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Returns plain data and arrays: enough to go on as if never stopped."""
+        """Returns plain data and arrays: enough to continue as if never stopped."""
 
     def restore(self, data: dict[str, Any], arrays: dict[str, Any], seeds: list[int]) -> list[str]:
-        """Goes on where `capture` was; tells which episodes could not be restored, and begin from `seeds` instead."""
+        """Restores what `capture` returned; names the episodes that could not be, and begin from `seeds` instead."""
 
     def local_envs(self) -> list[Any]:
         """Returns the Gymnasium environments that live in this process."""

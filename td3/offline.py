@@ -57,6 +57,7 @@ class Dataset:
 
     @property
     def most_bytes(self) -> int:
+        """An upper bound for the bytes of `capture`'s arrays."""
         return 0
 
     def capture(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -69,6 +70,7 @@ class Dataset:
         return []
 
     def local_envs(self) -> list[Any]:
+        """Returns none: nothing is played."""
         return []
 
     def close(self) -> None:

@@ -1,7 +1,10 @@
 """Parts of a run that a user may hand in: a learner, a sampler, noise, a collector."""
 
+import inspect
 from collections.abc import Mapping
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from td3.collection import Collector
 from td3.config import name_of
@@ -10,7 +13,7 @@ from td3.exploration import GaussianNoise
 from td3.interfaces import AnyCollector, MakeCollector, MakeNoise, MakeSampler, Noise, Sampler
 from td3.learner import Learner
 from td3.replay import UniformSampler
-from td3.wording import did_you_mean
+from td3.wording import brief, did_you_mean
 
 
 class Parts(NamedTuple):
@@ -23,7 +26,7 @@ class Parts(NamedTuple):
 
     @classmethod
     def of(cls, **given: Any) -> "Parts":
-        """Takes what is given and the usual parts for the rest; None is not given."""
+        """Takes what is given, and td3's own parts for the rest; None means td3's own."""
         for name in given:
             if name not in cls._fields:
                 known = ", ".join(cls._fields)
@@ -46,9 +49,11 @@ class Parts(NamedTuple):
                 raise
             raise ConfigError(f"{name} {name_of(make)!r} cannot be made: {problem}.") from problem
         wanted = ASKED_OF.get(name)
-        missing = [member for member in members(wanted) if not hasattr(built, member)] if wanted else []
+        missing = [member for member in members(wanted) if not has(built, member)] if wanted else []
         if missing:
             raise ConfigError(f"{name} {name_of(make)!r} must have {', '.join(missing)}; see td3/interfaces.py.")
+        if name in ("noise", "sampler") and not is_arrays(state := built.capture()):
+            raise ConfigError(f"{name} {name_of(make)!r} must capture NumPy arrays by name; got {brief(state)}.")
         return built
 
     def names(self) -> dict[str, str]:
@@ -61,6 +66,19 @@ USUAL = Parts()
 ASKED_OF = {"sampler": Sampler, "noise": Noise, "collector": AnyCollector}
 
 
+def has(part: Any, member: str) -> bool:
+    """Whether a part has such a member, without asking a property for its value."""
+    return inspect.getattr_static(part, member, None) is not None or hasattr(type(part), "__getattr__")
+
+
+def is_arrays(state: Any) -> bool:
+    """Whether this is what a checkpoint can hold."""
+    return isinstance(state, dict) and all(
+        isinstance(name, str) and isinstance(array, np.ndarray) and array.dtype.kind in "fiub"
+        for name, array in state.items()
+    )
+
+
 def members(protocol: type) -> list[str]:
     """Returns the names that a protocol asks for."""
     names = {**vars(protocol), **vars(protocol).get("__annotations__", {})}
@@ -68,7 +86,7 @@ def members(protocol: type) -> list[str]:
 
 
 def check_parts(needed: Any, parts: Parts) -> list[str]:
-    """Refuses to go on without a part that the run was trained with; notes those that are others than then."""
+    """Refuses to continue without a part that the run was trained with; returns a note for each that differs."""
     if not isinstance(needed, Mapping):
         raise ConfigError(f"parts must be names; the run has {type(needed).__name__}.")
     now, notes = parts.names(), []

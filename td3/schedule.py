@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from td3.config import Config
+from td3.config import SETTINGS, Config
 from td3.errors import ConfigError
-from td3.wording import brief
+from td3.wording import brief, did_you_mean
 
 
 def crossed(every: int, before: int, now: int) -> bool:
@@ -43,6 +43,8 @@ CHANGEABLE = (
 def check_changeable(settings: Mapping[str, Any]) -> None:
     """Refuses a change of what a run cannot change on the way."""
     for name, value in settings.items():
+        if name not in SETTINGS:
+            raise ConfigError(f"{name} is no setting; got {brief(value)}.{did_you_mean(name, SETTINGS)}")
         if name not in CHANGEABLE:
             raise ConfigError(
                 f"{name} cannot be changed to {brief(value)} during a run; these can: {', '.join(CHANGEABLE)}."

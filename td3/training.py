@@ -15,18 +15,31 @@ from typing import Any
 from td3.config import Config
 from td3.errors import ConfigError
 from td3.events import Event
+from td3.interfaces import MakeCollector, MakeNoise, MakeSampler
 from td3.learner import Learner
 from td3.loop import advance
 from td3.parts import Parts
 from td3.session import Session
+from td3.wording import brief
 
 
-def train(config: Config, run: str | Path | None = None, **parts: Any) -> "Training":
+def train(
+    config: Config,
+    run: str | Path | None = None,
+    *,
+    learner: type[Learner] | None = None,
+    sampler: MakeSampler | None = None,
+    noise: MakeNoise | None = None,
+    collector: MakeCollector | None = None,
+) -> "Training":
     """Trains to `config.steps`, saving the run in the new folder `run` if one is named.
 
     `learner`, `sampler`, `noise` and `collector` are parts of your own; see docs/extending.md.
     """
-    return Training(partial(Session, config, run, Parts.of(**parts)))
+    if not isinstance(config, Config):
+        raise ConfigError(f"config must be a td3.Config, as in td3.Config(env='Pendulum-v1'); got {brief(config)}.")
+    parts = Parts.of(learner=learner, sampler=sampler, noise=noise, collector=collector)
+    return Training(partial(Session, config, run, parts))
 
 
 def resume(
@@ -37,18 +50,23 @@ def resume(
     engine: str | None = None,
     film: bool | None = None,
     without_memory: bool = False,
-    **parts: Any,
+    *,
+    learner: type[Learner] | None = None,
+    sampler: MakeSampler | None = None,
+    noise: MakeNoise | None = None,
+    collector: MakeCollector | None = None,
 ) -> "Training":
     """Continues a run to its goal, or to `steps`, bit for bit as if it had never stopped.
 
-    An environment that lives in Python code is imported only if it is passed as `env` or `trust` says so; parts of your
-    own that it was trained with are passed again. Another `engine` starts from the same numbers, but rounds in its own
-    way. `film` switches films off or on. `without_memory` continues where part of the replay memory is damaged,
+    An environment that is defined in Python code is imported only if it is passed as `env` or `trust` says so; parts of
+    your own that it was trained with are passed again. Another `engine` starts from the same numbers, but rounds
+    differently. `film` switches films off or on. `without_memory` continues where part of the replay memory is damaged,
     without the damaged rows.
     """
     asked = {"steps": steps, "engine": engine, "film": film}
     changes = {name: value for name, value in asked.items() if value is not None}
-    return Training(partial(Session.resumed, run, changes, env, trust, without_memory, Parts.of(**parts)))
+    parts = Parts.of(learner=learner, sampler=sampler, noise=noise, collector=collector)
+    return Training(partial(Session.resumed, run, changes, env, trust, without_memory, parts))
 
 
 class Training(Generator[Event, None, None]):
@@ -63,13 +81,13 @@ class Training(Generator[Event, None, None]):
 
     def __init__(self, begin: Callable[[], Session]) -> None:
         self._opened: list[Session] = []  # with the first event: one
-        self._events = run_events(begin, self._opened)  # knows no more of this object, so it is closed as soon as left
+        self._events = run_events(begin, self._opened)  # without a reference to this: the loop's end closes it
 
     @property
     def session(self) -> Session:
         """Everything that changes while the run trains."""
         if not self._opened:
-            raise ConfigError("This run has not begun: it begins with its first event.")
+            raise ConfigError("Training has not begun: it begins with its first event.")
         return self._opened[0]
 
     @property

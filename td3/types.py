@@ -234,14 +234,17 @@ class Evaluation(NamedTuple):
 
     @property
     def episodes(self) -> int:
+        """How many episodes."""
         return len(self.returns)
 
     @property
     def mean(self) -> float:
+        """The mean return."""
         return float(np.mean(self.returns))
 
     @property
     def std(self) -> float:
+        """The standard deviation of the returns."""
         return float(np.std(self.returns))
 
     @property

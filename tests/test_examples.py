@@ -110,9 +110,7 @@ def test_another_part_than_before_is_noted(tmp_path):
     assert len(notes) == 1 and "OrnsteinUhlenbeck" in notes[0] and "Other" in notes[0]
 
 
-@pytest.mark.parametrize(
-    "given", [{"learner": 3}, {"learner": dict}, {"noise": 0.1}, {"sampler": "uniform"}, {"nois": dict}]
-)
+@pytest.mark.parametrize("given", [{"learner": 3}, {"learner": dict}, {"noise": 0.1}, {"sampler": "uniform"}])
 def test_what_is_no_part_is_refused_by_name(given):
     ((name, _),) = given.items()
     with pytest.raises(td3.ConfigError, match=rf"^{name} "):
@@ -146,6 +144,65 @@ def test_a_part_that_cannot_be_made_or_lacks_a_method_is_refused_by_its_name(giv
     with pytest.raises(td3.ConfigError) as refused:
         next(td3.train(config("step"), **given))
     assert all(word in str(refused.value) for word in named)
+
+
+def noise_that_returns(value, state=None):
+    class Noise(td3.GaussianNoise):
+        def sample(self, rng, scale, first):
+            return value
+
+        def capture(self):
+            return {} if state is None else state
+
+    return Noise
+
+
+@pytest.mark.parametrize(
+    "value", [np.zeros(7, np.float32), np.zeros((1, 1), np.int64), np.full((1, 1), np.nan), "loud", None]
+)
+def test_noise_that_cannot_be_added_is_refused_before_the_environment_steps_and_the_run_resumes(value, tmp_path):
+    with pytest.raises(td3.ConfigError, match=r"^noise .*Noise"):
+        list(td3.train(config("step"), tmp_path / "run", noise=noise_that_returns(value)))
+    assert list(td3.resume(tmp_path / "run", noise=own_noise.OrnsteinUhlenbeck))[-1].step == 120
+
+
+def test_noise_in_float64_resumes_exactly(tmp_path):
+    class Wide(td3.GaussianNoise):
+        def sample(self, rng, scale, first):
+            return scale * rng.standard_normal(self.shape)
+
+    for event in td3.train(config("step"), tmp_path / "run", noise=Wide):
+        if isinstance(event, td3.Stepped) and event.step == 70:
+            break
+    list(td3.train(config("step"), tmp_path / "whole", noise=Wide))
+    assert list(td3.resume(tmp_path / "run", noise=Wide))[1].notes == ()
+    assert contents(tmp_path / "run") == contents(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("state", [[], {"list": [1]}, {"text": np.array(["a"])}, {3: np.zeros(1)}])
+def test_a_state_that_no_checkpoint_can_hold_is_refused_at_once(state):
+    with pytest.raises(td3.ConfigError, match=r"^noise .*Noise"):
+        next(td3.train(config("step"), noise=noise_that_returns(0, state)))
+
+
+@pytest.mark.parametrize(
+    "rows", [np.zeros(3, np.int64), np.zeros(16), np.full(16, 100), np.full(16, -1), np.full(16, 60), [0] * 16]
+)
+@pytest.mark.parametrize("engine", ["auto", "torch"])
+def test_what_are_no_indices_of_stored_transitions_is_refused(rows, engine):
+    class Wrong(td3.UniformSampler):
+        def sample(self, rng, count):
+            return rows
+
+    with pytest.raises(td3.ConfigError, match=r"^sampler .*Wrong"):
+        list(td3.train(config("step", engine=engine, steps=40), sampler=Wrong))
+
+
+def test_what_is_no_config_and_no_agent_is_refused_at_once():
+    with pytest.raises(td3.ConfigError, match=r"^config must be a td3.Config.*'Pendulum-v1'\.$"):
+        td3.train("Pendulum-v1")
+    with pytest.raises(td3.ConfigError, match=r"^agent must be a td3.Agent.*'runs/x'\.$"):
+        td3.evaluate("runs/x")
 
 
 def lines_of(path):

@@ -1,8 +1,7 @@
-"""The learner: `td3.py` is the page with the fifteen steps; all else here serves it.
+"""The learner: `td3.py` is the algorithm in fifteen steps.
 
-The update is a function of networks, batch and noise: whoever draws those owns the randomness. A faster
-performer, `native`, stands beside the page on the same parameter memory; `td3 selftest` holds both against a
-reference, and one can go on where the other stopped.
+The update is a function of networks, batch and noise. `native` performs it faster, on the same tensors, and each engine
+can continue where the other stopped; `td3 selftest` compares both with a reference in NumPy.
 """
 
 import copy
@@ -34,7 +33,7 @@ def choose_engine(config: Config, layout: Layout | None = None, learner: Learner
     if reason and config.engine == "native":
         raise ConfigError(f"engine must be torch or auto here: {reason}; got 'native'.")
     if reason and config.device == "cpu" and not config.compile:
-        return "torch", f"Learning with torch, several times slower than native could: {reason}."
+        return "torch", f"Learning with torch, several times slower than the native engine: {reason}."
     return ("torch" if reason else "native"), ""
 
 
@@ -50,11 +49,11 @@ def why_not_native(config: Config, layout: Layout | None = None, learner: Learne
     if not config.actor_layers or not config.critic_layers:
         return "the native engine needs at least one hidden layer"
     if config.actor_layers != config.critic_layers:
-        return "the native engine needs actor_hidden and critic_hidden alike"
+        return "the native engine needs the same actor_hidden and critic_hidden"
     try:
         kernels()
     except Missing as problem:
-        return f"there is no native engine, for {problem}"
+        return f"the native engine is not available: {problem}"
     return why_edited(tested()) or (why_not_learner(learner) if learner else "")
 
 
@@ -62,7 +61,7 @@ def why_not_learner(learner: Learner) -> str:
     """Why the native engine cannot do what this learner does, or nothing."""
     own = [name for name in vars(learner) if hasattr(Learner, name)]
     if type(learner) not in (Learner, NativeLearner) or own:
-        return f"{type(learner).__name__} has methods of its own, which the native engine would not call"
+        return f"{type(learner).__name__} overrides methods, which the native engine would not call"
     try:
         check_learner(learner)
     except Unsupported as problem:

@@ -30,7 +30,7 @@ def capture_learner(learner: Learner) -> tuple[dict[str, Any], dict[str, dict[st
     """Returns plain data and named arrays in groups: all but the memory's rows."""
     state = {"updates": learner.updates, "remembered": learner.memory.written}
     groups = {"networks": network_tensors(learner), "optimizers": optimizer_tensors(learner)}
-    sampler = {name: np.ascontiguousarray(array) for name, array in learner.sampler.capture().items()}
+    sampler = {name: np.asarray(array, order="C") for name, array in learner.sampler.capture().items()}
     return state, {**groups, "sampler": sampler} if sampler else groups
 
 

@@ -1,8 +1,8 @@
 """The algorithm, in one file: Twin Delayed DDPG in fifteen steps.
 
 `Learner.__init__` is steps 1–3, `sample` is step 4, `target` is steps 5–9, `update` is steps 10–15. Actions are in
-[−1, 1] here, so noise and its clip are in half action ranges. Nothing here is random: `sample` takes the generators it
-samples from, and `update` is a function of the networks, the batch and the noise.
+[−1, 1] here, so noise and its clip are in half action ranges. No randomness is hidden: `sample` takes the generators it
+uses, and `update` is a function of the networks, the batch and the noise.
 
 To change a step or a network, override a method in a class of your own and pass it: `td3.train(config, learner=Mine)`.
 """
@@ -22,7 +22,7 @@ from td3.learner.networks import Actor, Critics, act, initialise, own_stream
 from td3.learner.preprocessing import Normalizer, preprocess
 from td3.learner.targets import polyak, target_of
 from td3.metrics import DELAYED, MEANS
-from td3.replay import UniformSampler, make_memory
+from td3.replay import UniformSampler, check_indices, make_memory
 from td3.types import Batch, Float32s, Layout, Observer, Policy, Rows, Sample, Targets, Transitions, Update
 
 
@@ -39,7 +39,7 @@ class Learner:
         self.normalizer = Normalizer(layout) if config.normalize_observations else None
         generator = torch.Generator().manual_seed(seed)
 
-        # 1 · The replay memory: a ring of (s, a, r, s', terminated), and who samples from it.
+        # 1 · The replay memory: a ring of (s, a, r, s', terminated), and its sampler.
         self.memory = make_memory(config.buffer_size, layout, action_size, config.n_step, config.gamma)
         self.sampler = sampler(self.memory)
 
@@ -61,7 +61,7 @@ class Learner:
         return initialise(Actor(features, self.action_size, self.config.actor_layers), generator)
 
     def make_critics(self, encoder: Encoder, generator: torch.Generator) -> Critics:
-        """Makes the network that maps features and actions to two values, (B,) each; `first` gives the first alone."""
+        """Makes the network that maps features and actions to two values, (B,) each; `first` returns one alone."""
         return initialise(Critics(encoder, self.action_size, self.config.critic_layers), generator)
 
     def networks(self) -> dict[str, nn.Module]:
@@ -78,7 +78,7 @@ class Learner:
         return {"actor_optimizer": self.actor_optimizer, "critics_optimizer": self.critics_optimizer}
 
     def store(self, rows: Transitions) -> None:
-        """Stores transitions for replay; what is learned from observations themselves is learned here."""
+        """Stores transitions for replay, and updates the statistics that normalise observations."""
         if self.normalizer:
             self.normalizer.add(rows)
         if self.config.reward_scale != 1:
@@ -106,6 +106,7 @@ class Learner:
         # 4 · Sample a batch of transitions, uniformly and with replacement.
         size, most = self.config.batch_size, self.config.random_shift
         indices = self.sampler.sample(replay, size)
+        check_indices(indices, self.sampler, self.memory, size)
         shifts = replay.integers(-most, most, size=(2, size, 2), endpoint=True) if most else None
         noise = smoothing.standard_normal((size, self.action_size), dtype=np.float32)
         return Sample(indices, torch.from_numpy(noise), shifts)
@@ -119,9 +120,9 @@ class Learner:
 
     @torch.no_grad()
     def target(self, batch: Batch, noise: Tensor) -> Targets:
-        """Computes what the critics learn towards; no gradient flows through it."""
+        """Computes the critics' targets; no gradient flows through them."""
         config = self.config
-        next_features = self.critic_targets.encoder(batch.next_observation)  # of an image; a vector is its own
+        next_features = self.critic_targets.encoder(batch.next_observation)  # a vector is passed on as it is
 
         # 5 · The actor target plays the next action a' in s'.
         next_action = self.actor_target(next_features)
@@ -149,7 +150,7 @@ class Learner:
         # 10 · Both critics evaluate the stored (s, a).
         features = self.critics.encoder(batch.observation)
         q1, q2 = self.critics(features, batch.action)
-        assert q1.shape == q2.shape == target.shape == batch.reward.shape  # (B,) each: nothing broadcasts
+        assert q1.shape == q2.shape == target.shape == batch.reward.shape, "all must be (B,): nothing broadcasts"
 
         # 11 · The loss: both critics' mean squared distance from the target.
         critic_loss = mse_loss(q1, target) + mse_loss(q2, target)
@@ -165,7 +166,7 @@ class Learner:
             features = features.detach()  # what moves the encoder is the critics' loss alone
             actor_loss = -self.critics.first(features, self.actor(features)).mean()
             self.actor_optimizer.zero_grad()
-            actor_loss.backward(inputs=list(self.actor.parameters()))  # the critic only passes it on
+            actor_loss.backward(inputs=list(self.actor.parameters()))  # the critics' weights get no gradient
             self.actor_optimizer.step()
             actor_loss = actor_loss.detach()
 
@@ -179,15 +180,15 @@ class Learner:
         return Update(next_action, next_q1, next_q2, target, q1, q2, critic_loss, actor_loss)
 
     def policy(self) -> Policy:
-        """Returns how the actor, not its target, plays: (n, observation_size) → (n, action_size), without noise."""
+        """Returns the policy of the actor, without noise: (n, observation_size) → (n, action_size)."""
         return partial(act, self.actor, self.critics.encoder, self.normalizer)
 
     def act(self, observations: Rows) -> Float32s:
-        """Plays by the policy as it is now."""
+        """Returns the actions of the policy as it is now."""
         return self.policy()(observations)
 
     def configure(self, config: Config) -> None:
-        """Follows a change of settings from the next update on."""
+        """Applies changed settings from the next update on."""
         self.config, self.memory.gamma = config, config.gamma
         self.actor_optimizer.param_groups[0]["lr"] = config.actor_lr
         self.critics_optimizer.param_groups[0]["lr"] = config.critic_lr

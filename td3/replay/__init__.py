@@ -8,7 +8,7 @@ from typing import Any
 
 from td3.replay.frames import FrameMemory
 from td3.replay.memory import Memory
-from td3.replay.sampling import UniformSampler
+from td3.replay.sampling import UniformSampler, check_indices
 from td3.types import Layout
 
 AnyMemory = Memory | FrameMemory
@@ -41,6 +41,7 @@ __all__ = [
     "Memory",
     "UniformSampler",
     "bytes_per_transition",
+    "check_indices",
     "make_memory",
     "smallest_capacity",
 ]

@@ -69,7 +69,7 @@ class NativeLearner(Learner):
         source = self._source()
         if source is None:
             return super().load_batch(sample)
-        return cast(Batch, MemoryBatch(self.memory, source, check_indices(self, sample.indices)))
+        return cast(Batch, MemoryBatch(self.memory, source, np.ascontiguousarray(sample.indices)))
 
     def update(self, batch: "Batch | MemoryBatch", noise: Tensor) -> Update:
         if isinstance(batch, MemoryBatch):
@@ -184,16 +184,6 @@ class NativeUpdate:
         if name not in Update._fields:
             raise AttributeError(name)
         return getattr(self.whole, name)
-
-
-def check_indices(learner: NativeLearner, indices: Any) -> Any:
-    """Returns indices that the library may follow; those of a sampler of your own are looked at first."""
-    if type(learner.sampler) is UniformSampler:
-        return indices
-    indices = np.ascontiguousarray(indices, np.int64)
-    if indices.ndim != 1 or not len(indices) or indices.min() < 0 or indices.max() >= len(learner.memory):
-        raise IndexError(f"{type(learner.sampler).__name__} sampled rows that the memory does not hold")
-    return indices
 
 
 class Bindings:
