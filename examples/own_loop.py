@@ -7,14 +7,14 @@ import td3
 
 def main(steps: int = 10_000, enough: float = -200.0) -> td3.Training:
     config = td3.Config(env="Pendulum-v1", steps=steps, seed=0)
-    training = td3.train(config)
-    for event in training:
-        if isinstance(event, td3.Stepped) and event.step == steps // 4:
-            training.change(actor_lr=config.actor_lr / 2, critic_lr=config.critic_lr / 2)
-        if isinstance(event, td3.Evaluated):
-            print(f"step {event.step:6,}: {event.evaluation.mean:8.1f}")
-            if event.evaluation.mean >= enough:
-                break  # saved, if it has a folder: td3.resume continues it
+    with td3.train(config) as training:
+        for event in training:
+            if isinstance(event, td3.Stepped) and event.step == steps // 4:
+                training.change(actor_lr=config.actor_lr / 2, critic_lr=config.critic_lr / 2)
+            if isinstance(event, td3.Evaluated):
+                print(f"step {event.step:6,}: {event.evaluation.mean:8.1f}")
+                if event.evaluation.mean >= enough:
+                    break  # leaving the `with` block saves a run that has a folder: td3.resume continues it
     return training
 
 

@@ -10,10 +10,10 @@ class MeanTarget(td3.Learner):
     """TD3 whose targets trust both critics equally."""
 
     def target(self, batch, noise):
-        next_action, next_q1, next_q2, _ = super().target(batch, noise)
+        next_action, next_q1, next_q2, *_ = super().target(batch, noise)
         next_q = (next_q1 + next_q2) / 2
         target = batch.reward + batch.discount * (1 - batch.terminated) * next_q
-        return td3.Targets(next_action, next_q1, next_q2, target)
+        return td3.Targets(next_action, next_q1, next_q2, next_q, target)
 
 
 if __name__ == "__main__":

@@ -145,7 +145,8 @@ class Collector:
         self._returns = np.where(lost, 0, arrays["returns"])
         self._lengths = np.where(lost, 0, arrays["lengths"])
         self.steps, self._started = int(data["steps"]), True
-        self.noise.restore({name[6:]: array for name, array in arrays.items() if name.startswith("noise.")})
+        if noise := {name[6:]: array for name, array in arrays.items() if name.startswith("noise.")}:
+            self.noise.restore(noise)
         seeding.load_state(self.rng, data["chance"])
         return [failure for failure in failures if failure]
 

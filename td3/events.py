@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 class Started(NamedTuple):
     """The run is set up and about to take its first step.
 
-    `step`: environment steps so far, summed over all environments, as in every event. `config`: the settings. `summary`:
-    spaces, bytes per transition, engine, threads. `notes`: what is odd, one sentence each.
+    `step`: environment steps so far, summed over all environments, as in every event. `config`: the settings.
+    `summary`: spaces, bytes per transition, engine, threads. `notes`: what is odd, one sentence each.
     """
 
     step: int
@@ -117,8 +117,8 @@ class Noted(NamedTuple):
 class Finished(NamedTuple):
     """The run reached its goal.
 
-    `updates`: how many were done. `seconds`: of training, over all sessions of the run. `best` and `last`: mean returns of
-    the best and of the last evaluation, None without one.
+    `updates`: how many were done. `seconds`: of training, over all sessions of the run. `best` and `last`: mean returns
+    of the best and of the last evaluation, None without one.
     """
 
     step: int

@@ -29,6 +29,8 @@ def advance(session: Session, goal: int) -> Iterator[Event]:
                 interrupt.idle = True
                 yield event
                 interrupt.idle = False
+            if session.changed:  # after the last checkpoint
+                session.save()
             if interrupt.asked:
                 raise KeyboardInterrupt
         except BaseException as problem:

@@ -32,11 +32,14 @@ class Dataset:
         if missing := [name for name in COLUMNS if name not in columns]:
             raise ConfigError(f"The dataset has no {missing[0]}; it needs {', '.join(COLUMNS)}.")
         self._rows = len(columns["reward"])
-        if not 0 < self._rows <= config.buffer_size:
+        if not self._rows:
+            raise ConfigError("The dataset must have at least one row; its reward has 0.")
+        if self._rows > config.buffer_size:
             raise ConfigError(
-                f"buffer_size must be at least the {self._rows:,} rows of the dataset, and at least 1; "
-                f"got {config.buffer_size:,}."
+                f"buffer_size must be at least {self._rows:,}, the rows of the dataset; got {config.buffer_size:,}."
             )
+        if config.update_schedule != "step":
+            raise ConfigError(f"update_schedule must be 'step' with a dataset; got {config.update_schedule!r}.")
 
     def start(self) -> None:
         """Does nothing: there is no episode to begin."""
@@ -46,7 +49,7 @@ class Dataset:
 
     def collect(self, _policy: Policy) -> Collected:
         """Counts a step; the first one brings the whole dataset."""
-        rows = self._transitions(0 if self._handed_out else self._rows)
+        rows = self._empty() if self._handed_out else self._transitions()
         self._handed_out = True
         self.steps += 1
         return Collected(rows, [])
@@ -76,12 +79,17 @@ class Dataset:
     def close(self) -> None:
         """Does nothing: no environment is open."""
 
-    def _transitions(self, count: int) -> Transitions:
-        columns = {name: self._column(name)[:count] for name in COLUMNS}
+    def _transitions(self) -> Transitions:
+        columns = {name: self._column(name) for name in COLUMNS}
         observation, next_observation = columns["observation"], columns["next_observation"]
-        first = np.ones(count, np.bool_)  # an episode begins where a row does not follow on the one before it
+        first = np.ones(self._rows, np.bool_)  # an episode begins where a row does not follow on the one before it
         first[1:] = columns["terminated"][:-1] | (next_observation[:-1] != observation[1:]).any(axis=1)
-        return Transitions(**columns, env=np.zeros(count, np.int32), first=first)
+        return Transitions(**columns, env=np.zeros(self._rows, np.int32), first=first)
+
+    def _empty(self) -> Transitions:
+        observation = np.zeros((0, self.observation_map.size), self.observation_map.layout.dtype)
+        action, reward = np.zeros((0, self.action_map.size), np.float32), np.zeros(0, np.float32)
+        return Transitions.in_a_row(observation, action, reward, observation, np.zeros(0, np.bool_))
 
     def _column(self, name: str) -> Any:
         values = self._columns[name]
@@ -90,14 +98,20 @@ class Dataset:
                 column = self.observation_map.flatten(values, self._rows)
             elif name == "action":
                 column = self.action_map.from_env(values)
-            else:
-                column = np.asarray(values, np.float32 if name == "reward" else np.bool_)
+            elif name == "reward":
+                column = np.asarray(values, np.float32)
                 if not np.isfinite(column).all():
                     raise ValueError(f"row {int(np.argmin(np.isfinite(column))):,} has no finite number")
+            else:
+                flags = np.asarray(values)
+                if not np.isin(flags, (0, 1)).all():
+                    raise ValueError("it has values that are neither true nor false")
+                column = flags.astype(np.bool_)
         except (BadValue, ValueError, TypeError) as problem:
             raise ConfigError(f"The dataset's {name} cannot be used: {problem}.") from None
         if len(column) != self._rows or column.ndim != 1 + (name not in ("reward", "terminated")):
             raise ConfigError(
-                f"The dataset's {name} must have {self._rows:,} rows, as its reward has; got {np.shape(values)}."
+                f"The dataset's {name} must have {self._rows:,} rows, a number each for reward and terminated; "
+                f"got the shape {np.shape(values)}."
             )
         return column

@@ -34,6 +34,10 @@ class Parts(NamedTuple):
         parts = cls(**{name: part for name, part in given.items() if part is not None})
         if not (isinstance(parts.learner, type) and issubclass(parts.learner, Learner)):
             raise ConfigError(f"learner must be a subclass of td3.Learner; got {parts.learner!r}.")
+        if parts.learner.act is not Learner.act and parts.learner.policy is Learner.policy:
+            raise ConfigError(f"learner {name_of(parts.learner)!r} must override policy, not act: act follows it.")
+        if isinstance(parts.collector, type) and issubclass(parts.collector, Collector):
+            parts = parts._replace(collector=parts.collector.of)
         for name, part in parts._asdict().items():
             if not callable(part):
                 raise ConfigError(f"{name} must be a class or a callable that makes one; got {part!r}.")
@@ -51,6 +55,9 @@ class Parts(NamedTuple):
         wanted = ASKED_OF.get(name)
         missing = [member for member in members(wanted) if not has(built, member)] if wanted else []
         if missing:
+            close = getattr(built, "close", None)
+            if callable(close):
+                close()
             raise ConfigError(f"{name} {name_of(make)!r} must have {', '.join(missing)}; see td3/interfaces.py.")
         if name in ("noise", "sampler") and not is_arrays(state := built.capture()):
             raise ConfigError(f"{name} {name_of(make)!r} must capture NumPy arrays by name; got {brief(state)}.")
@@ -59,7 +66,11 @@ class Parts(NamedTuple):
     def names(self) -> dict[str, str]:
         """Names those that are the user's own, as 'module:Name'; a run keeps them, to ask for them again."""
         usual = USUAL._asdict()
-        return {name: name_of(part) for name, part in self._asdict().items() if part != usual[name]}
+        return {
+            name: name_of(getattr(part, "__self__", part))
+            for name, part in self._asdict().items()
+            if part != usual[name]
+        }
 
 
 USUAL = Parts()
@@ -85,11 +96,17 @@ def members(protocol: type) -> list[str]:
     return sorted(name for name in names if not name.startswith("_"))
 
 
+def changed_parts(needed: Mapping[str, str], parts: Parts) -> set[str]:
+    """Returns which parts are others than those that a run was trained with."""
+    now = parts.names()
+    return {name for name in {**needed, **now} if now.get(name) != needed.get(name)}
+
+
 def check_parts(needed: Any, parts: Parts) -> list[str]:
     """Refuses to continue without a part that the run was trained with; returns a note for each that differs."""
     if not isinstance(needed, Mapping):
         raise ConfigError(f"parts must be names; the run has {type(needed).__name__}.")
-    now, notes = parts.names(), []
+    now = parts.names()
     for name, then in needed.items():
         if name not in Parts._fields:
             raise ConfigError(f"The run was trained with a {name} of its own, {then!r}, which td3 does not know.")
@@ -98,8 +115,9 @@ def check_parts(needed: Any, parts: Parts) -> list[str]:
                 f"{name} must be passed: the run was trained with {then!r}, which is not imported just because a run "
                 f"names it ({name}=… in Python, --{name} MODULE:NAME)."
             )
-    for name in {**needed, **now}:
-        if now.get(name) != needed.get(name):
-            usual = "td3's own"
-            notes.append(f"{name} was {needed.get(name, usual)}, now it is {now.get(name, usual)}.")
-    return notes
+    usual = "td3's own"
+    return [
+        f"{name} was {needed.get(name, usual)}, now it is {now.get(name, usual)}"
+        f"{', which begins without a state' if name in ('noise', 'sampler') else ''}."
+        for name in sorted(changed_parts(needed, parts))
+    ]

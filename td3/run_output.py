@@ -34,12 +34,19 @@ class RunOutput:
         keep = (config.keep_last, config.keep_best)
         self.writer = CheckpointWriter(folder.path, folder.root, *keep, versions, since)
         self.recorder = self.film = None
+        self._said = False
         if config.record_updates:
             self.recorder = Recorder(folder.updates, config, since.step if since else 0)
             self.recorder.engine = versions["engine"]
         if config.film and eval_envs:
             wrappers = Wrappers.of(config)
             self.film = Film(folder.film, config.env, eval_envs, wrappers=wrappers, env_args=config.env_args)
+
+    def use_config(self, config: Config) -> None:
+        """Follows changed settings."""
+        self.config = config
+        if self.recorder:
+            self.recorder.config = config
 
     def use_versions(self, versions: dict[str, Any]) -> None:
         """Writes these from now on: another engine performs."""
@@ -95,6 +102,9 @@ class RunOutput:
         if self.film and self.film.problem:
             yield Noted(step, self.film.problem)
             self.film.problem = None
+        if self.recorder and self.recorder.problem and not self._said:
+            self._said = True  # once is enough
+            yield Noted(step, self.recorder.problem)
         if self.record.problem:
             yield SaveFailed(step, self.record.problem)
             self.record.problem = None

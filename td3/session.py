@@ -14,10 +14,10 @@ from td3.errors import ConfigError, RunError, TrainingDiverged
 from td3.interfaces import AnyCollector
 from td3.interrupts import Interrupt
 from td3.learner import engine_name
-from td3.learner.making import engine_for, hand_over, make_learner
+from td3.learner.making import check_networks, engine_for, hand_over, make_learner
 from td3.learner.state import capture_learner, restore_learner
 from td3.machine import check_room
-from td3.parts import USUAL, Parts, check_parts
+from td3.parts import USUAL, Parts, changed_parts, check_parts
 from td3.progress import Clock, Progress
 from td3.replay import bytes_per_transition
 from td3.resuming import check_just_begun, check_modest, config_of, newest_whole
@@ -41,7 +41,7 @@ class Session:
         resumed: bool = False,
     ) -> None:
         """Sets up; `threads` is how many PyTorch used before, for its results depend on their number."""
-        self.config, self.parts = config, parts
+        self.config, self.parts, self.closed = config, parts, False
         self.output: RunOutput | None = None
         self.eval_envs: Envs | None = None
         self.collector: AnyCollector = parts.build("collector", config, partial(parts.build, "noise"))
@@ -71,6 +71,7 @@ class Session:
             self.renumbered = False  # so that those that are left have other numbers than on the disk
             self._saved: tuple[int, int, bool] | None = None  # what of this run the newest checkpoint holds
             self.interrupt: Interrupt | None = None
+            self.changed = False  # whether a setting was, since the last checkpoint
             if run is not None:
                 self.keep_in(RunFolder.create(run, config, parts.names()))
         except BaseException:
@@ -179,17 +180,23 @@ class Session:
 
     def change(self, **settings: Any) -> None:
         """Changes settings of the algorithm from the next step on, in both engines."""
+        if self.closed:
+            raise ConfigError(f"{', '.join(settings)} cannot be changed: this run has ended. Resume it first.")
         check_changeable(settings)
         config = replace(self.config, **settings)
+        check_networks(self.engine, config, self.learner.layout, self.learner.action_size)
         self.learner.configure(config)
         self.collector.configure(config)
-        self.config, self._saved = config, None
+        self.config, self._saved, self.changed = config, None, True
+        if self.output:
+            self.output.use_config(config)
 
     def use_engine(self, engine: str) -> None:
         """Lets another engine perform the updates from the next one on; nothing else changes."""
         config = replace(self.config, engine=engine)
         self._hand_over(config)
         self.learner.config = self.config = config
+        self._saved = None
         if self.output:
             self.output.use_versions(self.versions())
 
@@ -219,7 +226,7 @@ class Session:
         if not all(tensor.isfinite().all() for tensor in snapshot.tensors["networks"].values()):
             raise self.diverged()  # what was saved before is better than this
         path = self.output.save(snapshot, self.learner.memory)
-        self._saved = self._now()
+        self._saved, self.changed = self._now(), False
         return path
 
     def _now(self) -> tuple[int, int, bool]:
@@ -256,9 +263,12 @@ class Session:
     def restore(self, chosen: Checkpoint, state: dict[str, Any], without_memory: bool = False) -> list[str]:
         """Becomes what was captured; random streams last, so that nothing draws from them on the way."""
         config, progress = self.config, self.progress
+        new = changed_parts(state.get("parts", {}), self.parts)  # they begin with no state
         try:
-            self.lost, lost_notes = restore_learner(self.learner, chosen, state, without_memory)
+            self.lost, lost_notes = restore_learner(self.learner, chosen, state, without_memory, "sampler" in new)
             playing = chosen.arrays("playing", self.collector.most_bytes)
+            if "noise" in new:
+                playing = {name: array for name, array in playing.items() if not name.startswith("noise.")}
             # For an episode that cannot be brought back.
             seeds = seeding.environment_seeds(config.seed, "environments", self.collector.num_envs, chosen.step)
             found = [*lost_notes, *self.collector.restore(state["playing"], playing, seeds)]
@@ -294,6 +304,7 @@ class Session:
 
     def close(self) -> None:
         """Frees everything; the folder first: what is saved is whole, whatever an environment does when it closes."""
+        self.closed = True
         self.leave()
         self.collector.close()
         if self.eval_envs:

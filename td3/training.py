@@ -70,13 +70,15 @@ def resume(
 
 
 class Training(Generator[Event, None, None]):
-    """The events of a run, one by one. Between two of them you may change settings, or stop by leaving the loop.
+    """The events of a run, one by one. Between two of them you may change settings, or stop.
 
-        for event in (training := td3.train(config)):
-            if event.step == 50_000:
-                training.change(actor_lr=1e-4)
+        with td3.train(config) as training:
+            for event in training:
+                if event.step == 50_000:
+                    training.change(actor_lr=1e-4)
 
-    The run begins with the first event.
+    The run begins with the first event. Leaving the `with` block early, or `close()`, saves it; so does leaving a plain
+    `for event in td3.train(config)`, of which nothing else has the `Training`.
     """
 
     def __init__(self, begin: Callable[[], Session]) -> None:
@@ -103,6 +105,16 @@ class Training(Generator[Event, None, None]):
     def change(self, **settings: Any) -> None:
         """Changes settings from the next step on, in both engines; checkpoints hold them, so a resumed run has them."""
         self.session.change(**settings)
+
+    def __enter__(self) -> "Training":
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        """Saves and closes the run: inside `with`, `break` loses nothing."""
+        self.close()
+
+    def __next__(self) -> Event:
+        return next(self._events)
 
     def send(self, value: None) -> Event:
         """Trains until the next event."""

@@ -189,6 +189,7 @@ class Targets(NamedTuple):
     next_action: "Tensor"  # (B, action_size) with smoothing
     next_q1: "Tensor"  # (B,)
     next_q2: "Tensor"  # (B,)
+    next_q: "Tensor"  # (B,) what is made of the two: here the smaller
     target: "Tensor"  # (B,)
 
 
@@ -198,6 +199,7 @@ class Update(NamedTuple):
     next_action: "Tensor"  # (B, action_size)
     next_q1: "Tensor"  # (B,)
     next_q2: "Tensor"  # (B,)
+    next_q: "Tensor"  # (B,)
     target: "Tensor"  # (B,)
     q1: "Tensor"  # (B,)
     q2: "Tensor"  # (B,)

@@ -67,7 +67,7 @@ MUTANTS = [
     ("τ and 1 − τ exchanged", TARGETS, ", tau)", ", 1 - tau)", STEPS),
     ("twins born identical", ALGORITHM, "self.critic_targets = target_of(self.critics)", "[one.data[1].copy_(one.data[0]) for one in self.critics.parameters()]; self.critic_targets = target_of(self.critics)", STEPS),
     ("a time limit as termination", COLLECTION, "            result.terminated,\n", "            result.terminated | result.truncated,\n", STREAMS),
-    ("one noise for all environments", NOISE, "rng.standard_normal(self.shape", "rng.standard_normal((1, self.shape[1])", STREAMS),
+    ("one noise for all environments", NOISE, "rng.standard_normal(self.shape, dtype=np.float32)", "rng.standard_normal((1, self.shape[1]), dtype=np.float32).repeat(self.shape[0], axis=0)", STREAMS),
     ("noise not scaled by its setting", NOISE, "scale * rng", "rng", STREAMS),
     ("noise out of bounds", COLLECTION, "np.minimum(np.maximum(policy(self.observation) + noise, -1), 1)", "policy(self.observation) + noise", STREAMS),
     ("reset steps remembered", COLLECTION, "if valid < len(result.valid):", "if False:", STREAMS),

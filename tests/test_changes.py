@@ -1,5 +1,7 @@
 """Settings that change during a run: they reach both engines at the next step, and a resumed run has them."""
 
+import json
+
 import numpy as np
 import pytest
 from engines import BOTH, needs_native
@@ -107,3 +109,35 @@ def test_a_run_that_has_not_begun_says_so():
     with pytest.raises(td3.ConfigError, match="begins with its first event"):
         training.change(tau=0.1)
     assert repr(training) == "<td3.Training that has not begun>"
+
+
+@pytest.mark.parametrize("kind", [td3.Stepped, td3.Finished])
+def test_a_change_after_the_last_checkpoint_is_saved_too(kind, tmp_path):
+    with td3.train(Config(**SMALL), tmp_path / "run") as training:
+        for event in training:
+            if isinstance(event, kind) and event.step == 90:
+                training.change(actor_lr=1e-5)
+    session = Session.of(tmp_path / "run", None)
+    assert session.config.actor_lr == 1e-5
+    session.close()
+    with pytest.raises(td3.ConfigError, match=r"actor_lr .*ended"):
+        training.change(actor_lr=1e-4)
+
+
+def test_leaving_a_with_block_saves_and_frees_the_folder(tmp_path):
+    with td3.train(Config(**SMALL), tmp_path / "run") as training:
+        for event in training:
+            if isinstance(event, td3.Stepped) and event.step == 45:
+                break
+    assert td3.load(tmp_path / "run").step == 45
+    assert list(td3.resume(tmp_path / "run"))[-1].step == 90
+
+
+def test_the_recorder_follows_a_changed_delay(tmp_path):
+    with td3.train(Config(**{**SMALL, "steps": 300, "log_every": 10}), tmp_path / "run") as training:
+        for event in training:
+            if isinstance(event, td3.Stepped) and event.step == 25:
+                training.change(policy_delay=50)
+    recorded = [json.loads(line)["update"] for line in (tmp_path / "run" / "updates.jsonl").read_text().splitlines()]
+    longest = max(len(run) for run in np.split(recorded, np.flatnonzero(np.diff(recorded) > 1) + 1))
+    assert 1 <= longest <= 4

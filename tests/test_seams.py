@@ -227,3 +227,98 @@ def test_no_engine_takes_an_index_that_the_memory_does_not_hold():
     for engine in ("auto", "torch"):
         with pytest.raises(td3.ConfigError, match=r"^sampler .*Wild.*got 100"):
             list(td3.train(Config(**{**SMALL, "eval_every": 0, "engine": engine}), sampler=Wild))
+
+
+class OtherOptimisers(td3.Learner):
+    """Critics that learn by momentum, an actor by an Adam with two groups of parameters."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        weights, biases = [[p for p in self.actor.parameters() if p.dim() == size] for size in (2, 1)]
+        self.actor_optimizer = Adam([{"params": weights}, {"params": biases}], lr=self.config.actor_lr, amsgrad=True)
+        self.critics_optimizer = torch.optim.SGD(self.critics.parameters(), lr=1e-3, momentum=0.9)
+
+
+class Sharing(td3.Learner):
+    """One network under two names."""
+
+    def networks(self):
+        return {**super().networks(), "policy": self.actor}
+
+
+@pytest.mark.parametrize("learner", [OtherOptimisers, Sharing])
+def test_other_optimisers_and_shared_networks_resume_exactly(learner, tmp_path):
+    whole, stopped = stopped_and_resumed(tmp_path, Config(**SMALL), learner=learner)
+    assert contents(whole) == contents(stopped)
+
+
+def test_an_actor_with_an_encoder_of_its_own_is_recorded(tmp_path):
+    class Deep(td3.Learner):
+        def make_actor(self, features, generator):
+            actor = super().make_actor(features, generator)
+            actor.encoder = nn.Linear(1, 1)
+            return actor
+
+    list(td3.train(Config(**SMALL), tmp_path / "run", learner=Deep))
+    assert (tmp_path / "run" / "updates.jsonl").read_text().count("\n") >= 2
+
+
+def test_what_cannot_be_recorded_is_noted_once_and_harms_nothing(tmp_path, monkeypatch):
+    def fails(*_):
+        raise ValueError("of another kind")
+
+    monkeypatch.setattr("td3.recording.recorder.record_update", fails)
+    events = list(td3.train(Config(**SMALL), tmp_path / "run"))
+    notes = [event.note for event in events if isinstance(event, td3.Noted)]
+    assert len(notes) == 1 and "of another kind" in notes[0] and events[-1].step == 120
+
+
+def test_a_learner_that_overrides_act_alone_or_names_other_means_is_refused():
+    class Acting(td3.Learner):
+        def act(self, observations):
+            return np.zeros((len(observations), 1), np.float32)
+
+    with pytest.raises(td3.ConfigError, match=r"^learner .*Acting.*policy"):
+        td3.train(Config(**SMALL), learner=Acting)
+
+    class Named(td3.Learner):
+        MEANS = (*td3.Learner.MEANS, "nothing")
+
+    with pytest.raises(td3.ConfigError, match=r"MEANS.*6 names, 5 numbers"):
+        list(td3.train(Config(**SMALL), learner=Named))
+
+
+class Numbered(Collector):
+    """A collector of the user's own that inherits td3's."""
+
+
+def test_a_subclass_of_the_collector_is_passed_as_it_is_and_named_as_it_is(tmp_path):
+    list(td3.train(Config(**SMALL), tmp_path / "run", collector=Numbered))
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["parts"] == {"collector": "test_seams:Numbered"}
+    list(td3.train(Config(**SMALL), tmp_path / "usual"))
+    assert contents(tmp_path / "run") == contents(tmp_path / "usual")
+
+
+def test_a_different_stateful_part_begins_without_a_state_and_is_noted(tmp_path):
+    class Older(Newest):
+        def capture(self):
+            return {"age": np.zeros(3)}
+
+        def restore(self, arrays):
+            raise AssertionError("not its own")
+
+    for event in td3.train(Config(**SMALL), tmp_path / "run", sampler=Newest):
+        if event.step >= 50:
+            break
+    events = list(td3.resume(tmp_path / "run", sampler=Older))
+    assert "Older" in events[1].notes[0] and events[-1].step == 120
+
+
+def test_a_step_of_ones_own_is_recorded_as_it_is(tmp_path):
+    from examples.own_step import MeanTarget
+
+    list(td3.train(Config(**SMALL), tmp_path / "run", learner=MeanTarget))
+    for line in (tmp_path / "run" / "updates.jsonl").read_text().splitlines():
+        rows = json.loads(line)["rows"]
+        for q1, q2, q in zip(rows["next_q1"], rows["next_q2"], rows["next_q"], strict=True):
+            assert q == pytest.approx((q1 + q2) / 2, rel=1e-4, abs=1e-6)

@@ -123,7 +123,7 @@ def test_metrics_are_means_over_the_updates_since_the_last_row():
     def update(number):
         loss, rows = torch.tensor(float(number)), torch.full((4,), float(number))
         actor_loss = -loss if number % 2 == 0 else None
-        return td3.types.Update(rows, rows, rows, 3 * rows, rows, 2 * rows, loss, actor_loss)
+        return td3.types.Update(rows, rows, rows, rows, 3 * rows, rows, 2 * rows, loss, actor_loss)
 
     means = Means()
     for number in range(1, 6):

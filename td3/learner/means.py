@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from td3.errors import ConfigError
 from td3.metrics import DELAYED, MEANS
 
 
@@ -47,6 +48,11 @@ class Means:
         if not self._recent:
             return
         columns, delayed = torch.stack(self._recent).cpu().numpy().T, np.array(self._delayed)
+        if len(columns) != len(self.names):
+            raise ConfigError(
+                f"MEANS of the learner must name what its updates' means() returns: {len(self.names)} names, "
+                f"{len(columns)} numbers."
+            )
         self._recent, self._delayed = [], []
         for name, column in zip(self.names, columns, strict=True):
             for mean in (column[delayed] if name in self._delayed_names else column).tolist():

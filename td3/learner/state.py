@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from torch import Tensor, nn
+from torch.optim import Adam, Optimizer
 
 from td3.errors import RunError
 from td3.learner.td3 import Learner
@@ -35,7 +36,7 @@ def capture_learner(learner: Learner) -> tuple[dict[str, Any], dict[str, dict[st
 
 
 def restore_learner(
-    learner: Learner, chosen: Stored, state: dict[str, Any], without_memory: bool
+    learner: Learner, chosen: Stored, state: dict[str, Any], without_memory: bool, new_sampler: bool = False
 ) -> tuple[int, list[str]]:
     """Restores what `capture_learner` returned and fills the memory; returns how many rows are lost, and why.
 
@@ -55,7 +56,7 @@ def restore_learner(
             *reasons,
         ]
     chosen.fill(memory, state)
-    if chosen.has("sampler"):
+    if chosen.has("sampler") and not new_sampler:
         sampler.restore(chosen.arrays("sampler"))
     else:  # it is stateless, or the run had another one
         sampler.added(np.arange(memory.oldest, memory.written) % memory.capacity)
@@ -69,6 +70,11 @@ def network_tensors(learner: Learner) -> dict[str, Tensor]:
         for name, network in learner.networks().items()
         for key, tensor in network.state_dict().items()
     }
+    pointers: set[int] = set()
+    for name, tensor in tensors.items():  # a network that is listed twice, or a layer in two of them: a file each
+        if tensor.data_ptr() in pointers:
+            tensors[name] = tensor.clone()
+        pointers.add(tensor.data_ptr())
     statistics = learner.normalizer.tensors() if learner.normalizer else {}
     return {**tensors, **{f"normalizer.{name}": tensor for name, tensor in statistics.items()}}
 
@@ -93,6 +99,7 @@ def optimizer_tensors(learner: Learner) -> dict[str, Tensor]:
         for name, optimizer in learner.optimizers().items()
         for index, state in optimizer.state_dict()["state"].items()
         for key, value in state.items()
+        if isinstance(value, Tensor)
     }
 
 
@@ -102,17 +109,22 @@ def load_optimizers(learner: Learner, tensors: Mapping[str, Tensor]) -> None:
         for key, value in part_of(tensors, name).items():
             index, _, what = key.partition(".")
             state.setdefault(int(index), {})[what] = value
-        parameters = optimizer.param_groups[0]["params"]
-        if state and not fits(state, parameters):
+        if state and not fits(state, optimizer):
             raise RunError(f"The optimisers' file does not fit the run's networks: {name}.")
         optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
 
 
-def fits(state: Mapping[int, Mapping[str, Tensor]], parameters: list[Tensor]) -> bool:
+def fits(state: Mapping[int, Mapping[str, Tensor]], optimizer: Optimizer) -> bool:
+    """Whether every parameter has a state as this optimiser keeps it: numbers, or tensors like the parameter."""
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    if type(optimizer) is not Adam:  # of the user's own: it may move some parameters and not others
+        return set(state) <= set(range(len(parameters))) and all(
+            value.shape in ((), parameters[index].shape) for index in state for value in state[index].values()
+        )
+    names = {"step", "exp_avg", "exp_avg_sq"} | ({"max_exp_avg_sq"} if optimizer.param_groups[0]["amsgrad"] else set())
     return set(state) == set(range(len(parameters))) and all(
-        set(state[index]) == {"step", "exp_avg", "exp_avg_sq"}
-        and state[index]["step"].shape == ()
-        and state[index]["exp_avg"].shape == state[index]["exp_avg_sq"].shape == parameter.shape
+        set(state[index]) == names
+        and all(state[index][name].shape == (() if name == "step" else parameter.shape) for name in names)
         for index, parameter in enumerate(parameters)
     )
 
@@ -122,7 +134,9 @@ def load(network: nn.Module, tensors: Mapping[str, Tensor], name: str) -> None:
         network.load_state_dict(part_of(tensors, name))
     except RuntimeError as problem:
         reason = " ".join(str(problem).split())
-        raise RunError(f"The networks' file does not fit the run's config: {reason[:LONGEST_REASON]}") from None
+        raise RunError(
+            f"The networks' file does not fit the run's config, or its learner: {reason[:LONGEST_REASON]}"
+        ) from None
 
 
 def part_of(tensors: Mapping[str, Tensor], network: str) -> dict[str, Tensor]:

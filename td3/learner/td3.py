@@ -85,7 +85,8 @@ class Learner:
             rows = rows._replace(reward=rows.reward * np.float32(self.config.reward_scale))
         first = self.memory.written
         self.memory.add(rows)
-        self.sampler.added(np.arange(first, self.memory.written) % self.memory.capacity)
+        if type(self.sampler) is not UniformSampler:  # which keeps nothing: this is called at every step
+            self.sampler.added(np.arange(first, self.memory.written) % self.memory.capacity)
 
     def learn(
         self, replay: np.random.Generator, smoothing: np.random.Generator, observer: Observer | None = None
@@ -139,13 +140,13 @@ class Learner:
 
         # 9 · The target: reward, plus the discounted future unless the episode terminated there.
         target = batch.reward + batch.discount * (1 - batch.terminated) * next_q
-        return Targets(next_action, next_q1, next_q2, target)
+        return Targets(next_action, next_q1, next_q2, next_q, target)
 
     def update(self, batch: Batch, noise: Tensor) -> Update:
         """One update of the critics; every `policy_delay`-th also moves the actor and all targets."""
         config = self.config
         self.updates += 1
-        next_action, next_q1, next_q2, target = self.target(batch, noise)
+        next_action, next_q1, next_q2, next_q, target = self.target(batch, noise)
 
         # 10 · Both critics evaluate the stored (s, a).
         features = self.critics.encoder(batch.observation)
@@ -177,7 +178,7 @@ class Learner:
             polyak(self.critic_targets, self.critics, config.tau)
 
         q1, q2, critic_loss = q1.detach(), q2.detach(), critic_loss.detach()
-        return Update(next_action, next_q1, next_q2, target, q1, q2, critic_loss, actor_loss)
+        return Update(next_action, next_q1, next_q2, next_q, target, q1, q2, critic_loss, actor_loss)
 
     def policy(self) -> Policy:
         """Returns the policy of the actor, without noise: (n, observation_size) → (n, action_size)."""

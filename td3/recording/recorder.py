@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -26,11 +27,13 @@ class Recorder:
 
     def __init__(self, path: Path, config: Config, step: int, clock: Clock = time.perf_counter) -> None:
         """Opens the file; what it has of steps after `step` did not happen, as the run goes on from there."""
-        self._config = config
+        self.config = config  # which may change
         self._every = max(config.log_every, config.steps // MOST)
         self.allowance = Allowance(clock)  # the updates themselves count, too
         self.engine = ""  # that performs the updates, as it is written
         self._group: float | None = None  # the seconds of the group under way
+        self._count_in_group = 0
+        self.problem: str | None = None  # why an update could not be recorded
         self._last: int | None = None  # the step of the last group
         self._step, self._started = step, 0.0  # of the update under way
         self._before: tuple[Sample, Batch, Before] | None = None
@@ -40,7 +43,7 @@ class Recorder:
         """Tells whether the update after so many is to be recorded."""
         if not self._file.is_open or self._group is not None:
             return self._file.is_open
-        delay = self._config.policy_delay
+        delay = self.config.policy_delay
         return (
             (self._last is None or step - self._last >= self._every)
             and delay - updates % delay == min(delay, GROUP)  # it ends where the actor moves, too
@@ -57,13 +60,13 @@ class Recorder:
     def before(self, learner: Learner, sample: Sample, batch: Batch) -> None:
         """Copies what will be gone after the update."""
         self._before = None
-        with contextlib.suppress(Exception), one_thread():  # no room for copies, say: it goes unrecorded
+        with self._unharmed(), one_thread():
             self._before = sample, batch, Before.of(learner, batch)
 
     def after(self, learner: Learner, update: Update) -> None:
         """Writes a line."""
         if self._before is not None:
-            with contextlib.suppress(Exception), one_thread():
+            with self._unharmed(), one_thread():
                 row = {
                     "update": learner.updates,
                     "step": self._step,
@@ -73,7 +76,9 @@ class Recorder:
                 }
                 self._file.append(msgspec.json.encode(row) + b"\n")
         self._before = None
-        self._count(self.allowance.clock() - self._started, ended=update.delayed)
+        self._count_in_group += 1
+        ended = update.delayed or self._count_in_group >= GROUP
+        self._count(self.allowance.clock() - self._started, ended)
 
     def close(self) -> None:
         """Closes the file; nothing is recorded from here on."""
@@ -83,4 +88,12 @@ class Recorder:
         self._group = (self._group or 0.0) + seconds
         if ended:
             self.allowance.spent(self._group)
-            self._group, self._last = None, self._step
+            self._group, self._last, self._count_in_group = None, self._step, 0
+
+    @contextlib.contextmanager
+    def _unharmed(self) -> Iterator[None]:
+        """Keeps from the run whatever goes wrong here: no room for copies, or networks of another kind."""
+        try:
+            yield
+        except Exception as problem:
+            self.problem = f"An update could not be recorded: {type(problem).__name__}: {problem}."

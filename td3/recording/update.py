@@ -140,7 +140,7 @@ def _rows(learner: Learner, sample: Sample, batch: Batch, before: Before, update
         "next_action": plain(update.next_action[shown]),
         "next_q1": plain(update.next_q1[shown]),
         "next_q2": plain(update.next_q2[shown]),
-        "next_q": plain(torch.minimum(update.next_q1, update.next_q2)[shown]),
+        "next_q": plain(update.next_q[shown]),
         "target": plain(update.target[shown]),
         "q1": plain(update.q1[shown]),
         "q2": plain(update.q2[shown]),
@@ -216,7 +216,7 @@ def networks_of(learner: Learner) -> dict[str, list[nn.Parameter]]:
         networks[name] = [tensor for key, tensor in parameters.items() if not key.startswith("encoder.")]
         encoder = [tensor for key, tensor in parameters.items() if key.startswith("encoder.")]
         if encoder:
-            networks[ENCODERS[name]] = encoder
+            networks[ENCODERS.get(name, f"{name}_encoder")] = encoder
     return networks
 
 

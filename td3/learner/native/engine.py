@@ -178,7 +178,8 @@ class NativeUpdate:
         next_action, next_q1, next_q2, target, q1, q2 = self._outputs.split([self._rows * actions, *[self._rows] * 5])
         critic_loss, actor_loss = self._means[:2].float()
         next_action, waited = next_action.view(self._rows, actions), not self.delayed
-        return Update(next_action, next_q1, next_q2, target, q1, q2, critic_loss, None if waited else actor_loss)
+        next_q, loss = torch.minimum(next_q1, next_q2), None if waited else actor_loss
+        return Update(next_action, next_q1, next_q2, next_q, target, q1, q2, critic_loss, loss)
 
     def __getattr__(self, name: str) -> Any:
         if name not in Update._fields:

@@ -9,8 +9,8 @@
     "td3.learner.td3:Learner.learn 21edcf345cfcf5cb\n" \
     "td3.learner.td3:Learner.sample 2a7539e563f8fb13\n" \
     "td3.learner.td3:Learner.load_batch 8d13abbaaa747147\n" \
-    "td3.learner.td3:Learner.target 170041a2270ea449\n" \
-    "td3.learner.td3:Learner.update c4520ad7a2c45108\n" \
+    "td3.learner.td3:Learner.target 430cb306a8ee1181\n" \
+    "td3.learner.td3:Learner.update 670bce284aca4144\n" \
     "td3.learner.td3:Learner.policy b184c205ea776278\n" \
     "td3.learner.td3:Learner.act b66034577fa21670\n" \
     "td3.learner.networks:Actor.forward 5b402f4463964fe2\n" \
