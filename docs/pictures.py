@@ -232,7 +232,7 @@ STEPS = (
     ),
     Step(
         "The actor learns, every second update",
-        "The actor climbs mean Q₁(s, π(s)). The gradient passes through critic 1 and does not move it.",
+        "The actor ascends mean Q₁(s, π(s)). The gradient passes through critic 1 and does not move it.",
         ("memory", "actor", "critic 1", "Adam of the actor"),
         {
             "memory → actor": "s",
@@ -259,9 +259,9 @@ STEPS = (
     ),
 )
 
-PLAYING = Step(
-    "Playing",
-    "Random actions in the warm-up; then π(s) + Gaussian noise of 0.1, clipped to [−1, 1]. The target never plays.",
+COLLECTING = Step(
+    "Collecting transitions",
+    "Random actions in the warm-up; then π(s) + Gaussian noise of 0.1, clipped to [−1, 1]. The target never acts.",
     ("environments", "memory", "actor"),
     {"environments → actor": "s", "actor → environments": "a", "environments → memory": "transition"},
     (),
@@ -289,9 +289,9 @@ OVERVIEW = Step(
 
 
 def draw_all(folder: Path) -> None:
-    """Writes the overview, the picture of playing, and one picture for each step."""
+    """Writes the overview, the picture of collecting, and one picture for each step."""
     folder.mkdir(parents=True, exist_ok=True)
-    pictures = {"overview": picture(OVERVIEW, "TD3"), "playing": picture(PLAYING, "–")}
+    pictures = {"overview": picture(OVERVIEW, "TD3"), "collecting": picture(COLLECTING, "–")}
     for number, step in enumerate(STEPS, start=1):
         pictures[f"step-{number:02}"] = picture(step, str(number))
     for name, svg in pictures.items():

@@ -82,9 +82,9 @@ MUTANTS = [
     ("environments linked with each other", LINKS, "changes[1:-1] = env[1:] != env[:-1]", "changes[1:-1] = False", FRAMES),
     ("rows of an environment in any order", LINKS, "order = np.argsort(env, kind=\"stable\")", "order = np.argsort(env, kind=\"stable\")[::-1]", FRAMES),
     ("a missing stretch is linked over", LINKS, "self._newest[:] = NONE", "pass", RESUME),
-    ("rewards ahead not discounted", LINKS, "np.where(going, worth * reward[last], 0)", "np.where(going, reward[last], 0)", FRAMES),
-    ("the last reward counted again", LINKS, "np.where(going, worth * reward[last], 0)", "worth * reward[last]", FRAMES),
-    ("one discount however many steps there were", LINKS, "worth = np.where(going, worth * gamma, worth)", "worth = worth * gamma", FRAMES),
+    ("rewards ahead not discounted", LINKS, "np.where(active, discount * reward[last], 0)", "np.where(active, reward[last], 0)", FRAMES),
+    ("the last reward counted again", LINKS, "np.where(active, discount * reward[last], 0)", "discount * reward[last]", FRAMES),
+    ("one discount however many steps there were", LINKS, "discount = np.where(active, discount * gamma, discount)", "discount = discount * gamma", FRAMES),
     ("one step too many", LINKS, "range(n_step - 1)", "range(n_step)", FRAMES),
     # Frames stored once
     ("moments that end no transition sampled", FRAME_MEMORY, " & ~self.columns[\"begins\"][indices]", "", FRAMES),

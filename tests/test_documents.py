@@ -95,7 +95,7 @@ def test_the_readmes_speed_is_that_of_the_tables_of_speed():
     ours, theirs, jax = (speed[name] for name in ("td3 native", "Stable-Baselines3", "SBX (JAX)"))
     assert f"**{ours / theirs:.1f} × faster** than Stable-Baselines3 on two CPU cores" in README and run["threads"] == 2
     assert f"{ours / jax:.1f} × faster than its JAX version" in README
-    ((_, *cells),) = readme_rows("updates per second (as above)")
+    ((_, *cells),) = readme_rows("updates per second (256-256, batch 256)")
     assert cells == [f"{ours:.0f}", f"{theirs:.0f}", "not measured"]
 
 

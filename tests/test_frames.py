@@ -478,7 +478,7 @@ def test_looking_ahead_costs_a_vector_its_two_links_and_whose_it_is():
 def test_a_ring_too_small_for_its_stacks_is_refused_and_the_smallest_is_enough():
     small = {"hidden": (8,), "batch_size": 8, "encoder_channels": (4,), "encoder_features": 8, "eval_every": 0}
     config = Config(env=Telling, frame_stack=3, num_envs=4, buffer_size=32, warmup_steps=4, steps=60, **small)
-    with pytest.raises(ConfigError, match="buffer_size must be at least 32 here: a frame is remembered once"):
+    with pytest.raises(ConfigError, match="buffer_size must be at least 32 here: each frame is stored once"):
         Session(replace(config, buffer_size=31))
     session = Session(config)
     list(advance(session, 60))

@@ -460,9 +460,9 @@ def test_a_policy_that_normalises_can_be_sent_elsewhere(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "refusal"),
     [
-        ({"random_shift": 2, "env": "Pendulum-v1"}, "random_shift must be 0 here: no image is observed; got 2."),
+        ({"random_shift": 2, "env": "Pendulum-v1"}, "random_shift must be 0 here: the observation has no image; got 2"),
         ({"engine": "native"}, "engine must be torch or auto here: the native engine reads vectors, not images;"),
-        ({"normalize_observations": True}, "normalize_observations must be left alone here"),
+        ({"normalize_observations": True}, "normalize_observations must be off here"),
         ({"buffer_size": 3}, "buffer_size must be at least 4 here"),
     ],
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """Maps observations to features, which actor and critics take: vectors as they are, images through convolutions.
 
-There is one encoder, and it belongs to the critics: their loss moves it, and the actor takes its features without
-moving it. The critic targets have its target, which follows as they do, and the actor target takes its features.
+There is one encoder, and it belongs to the critics: their loss trains it, and the actor takes its features without
+training it. The critic targets have its target, which follows as they do, and the actor target takes its features.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from td3.config import Config
 from td3.errors import ConfigError
 from td3.types import Layout, Part
 
-LARGE = 48  # pixels: what is no smaller is taken in patches that do not overlap, in a third of the time
+LARGE = 48  # images of at least so many pixels start with a 4×4 convolution of stride 4, in a third of the time
 
 
 class VectorEncoder(nn.Module):
@@ -55,12 +55,12 @@ class ImageEncoder(nn.Module):
 
     def forward(self, frames: Tensor) -> Tensor:
         pixels = frames.reshape(len(frames), *self.shape)
-        # Bytes become numbers here and nowhere else; channels last is how the convolutions are fastest on a CPU.
+        # Bytes become floats only here; with channels last the convolutions are fastest on a CPU.
         pixels = pixels.to(dtype=self.joined.weight.dtype, memory_format=torch.channels_last).div_(255).sub_(0.5)
         return torch.tanh(self.norm(self.joined(self.convolutions(pixels).flatten(1))))
 
 
-# What makes a module of a part, its stack and the config. The module takes (B, size) float32 numbers, or (B, stack,
+# Makes a module from a part, its stack and the config. The module takes (B, size) float32 numbers, or (B, stack,
 # size) bytes where frames are stored; it returns (B, features), and its `size` is how many features those are.
 MakeEncoder = Callable[[Part, int, Config], Any]
 
@@ -75,7 +75,7 @@ def make_image_encoder(part: Part, stack: int, config: Config) -> ImageEncoder:
     return ImageEncoder(part, stack, config.encoder_channels, config.encoder_features)
 
 
-# By the kind of a part. Parts that are passed on as they are need no module each: neighbours share one.
+# By the kind of a part. Parts that are passed on as they are need no module each: adjacent ones share a module.
 ENCODERS: dict[str, MakeEncoder] = {
     "vector": make_vector_encoder,
     "category": make_vector_encoder,
@@ -111,7 +111,7 @@ class CombinedEncoder(nn.Module):
             frames = stacks.reshape(len(observation), layout.stack, layout.frame)
             features = [encoders.pop(0)(frames[..., span]) for span in self._frames]
             if self._numbers:
-                aligned = numbers.clone(memory_format=torch.contiguous_format)  # where floats may begin
+                aligned = numbers.clone(memory_format=torch.contiguous_format)  # aligned for float32
                 numbers = aligned.view(torch.float32).to(features[0])
         features += [encoder(numbers[:, span]) for encoder, span in zip(encoders, self._numbers, strict=True)]
         return torch.cat(features, dim=1)
@@ -121,7 +121,7 @@ Encoder = VectorEncoder | CombinedEncoder
 
 
 def encoder_of(layout: Layout, config: Config) -> Encoder:
-    """Makes the encoder of such observations."""
+    """Makes the encoder for such observations."""
     for part in layout.parts:
         if part.kind not in ENCODERS:
             raise ConfigError(f"td3.learner.encoders.ENCODERS must have the kind of {part.name}; got {part.kind!r}.")
@@ -131,5 +131,5 @@ def encoder_of(layout: Layout, config: Config) -> Encoder:
 
 
 def is_plain(part: Part) -> bool:
-    """Tells whether a part is passed on as it is."""
+    """Returns whether a part is passed on as it is."""
     return ENCODERS[part.kind] is make_vector_encoder

@@ -1,4 +1,4 @@
-"""Makes a learner that this machine can carry: its engine, the threads of that, its device, and room for networks."""
+"""Makes a learner that fits this machine: checks memory, device and settings, chooses the engine and its threads."""
 
 import contextlib
 import os
@@ -30,7 +30,7 @@ def make_learner(
     kind: Callable[..., Learner] = Learner,
     sampler: MakeSampler = UniformSampler,
 ) -> Learner:
-    """Makes a learner, with room for what `engine` needs too; `hand_over` gives it to an engine."""
+    """Makes a learner and checks that it fits with what `engine` needs too; `hand_over` gives it to an engine."""
     seed = int(seeding.sequence(config.seed, "weights").generate_state(1, np.uint64)[0] >> 1)
     with fitting(config):
         check_networks(engine, config, layout, action_size)
@@ -38,16 +38,16 @@ def make_learner(
     if config.compile:
         encoders = (learner.critics.encoder, learner.critic_targets.encoder)
         for network in (*learner.networks().values(), *encoders):
-            if not isinstance(network, VectorEncoder):  # which does nothing
+            if not isinstance(network, VectorEncoder):  # which computes nothing
                 network.compile()
     return learner
 
 
 def hand_over(learner: Learner, config: Config, threads: int = 0) -> tuple[Learner, str, str, int]:
-    """The learner as its engine performs it, the engine, a note as `choose_engine` tells, and the number of threads.
+    """Returns the learner as its engine performs it, the engine, the note of `choose_engine`, the number of threads.
 
-    The engine is chosen with the learner at hand: what somebody made of its networks may be nothing for native.
-    `threads` is how many PyTorch used before, whose results depend on it.
+    The engine is chosen when the learner exists: custom networks may be unsupported by native. `threads` is how many
+    PyTorch used before the run was resumed, because its results depend on that.
     """
     engine, note = choose_engine(config, learner.layout, learner)
     before = threads if engine == "torch" else 0
@@ -57,7 +57,7 @@ def hand_over(learner: Learner, config: Config, threads: int = 0) -> tuple[Learn
 
 
 def check_networks(engine: str, config: Config, layout: Layout, action_size: int) -> None:
-    """Refuses networks that cannot fit, before a page of them is touched: the system would kill, not complain."""
+    """Refuses networks that cannot fit, before allocation; otherwise the system would kill the process."""
     needed = bytes_of_networks(engine, config, layout, action_size)
     room, whose = available()
     if config.device == "cpu" and room is not None and needed > room - RESERVE:
@@ -70,19 +70,19 @@ def check_networks(engine: str, config: Config, layout: Layout, action_size: int
 
 
 def bytes_of_networks(engine: str, config: Config, layout: Layout, action_size: int) -> int:
-    """Counts six networks and all that grows with them, in float32."""
+    """Counts the bytes of six networks and of all that grows with them, in float32."""
     units = (
         max(sum(config.actor_layers), sum(config.critic_layers)) + 2 * layout.stack * layout.frame
-    )  # pixels as numbers, and what the convolutions make
-    copies = 4  # itself, its target, and two numbers that Adam remembers
-    copies += 3 if engine == "native" else 1  # packed for the library's products; or the gradient
-    copies += 3 if config.record_updates else 0  # while an update is recorded: how all but the squares were before
-    # On the way back through actor and critics, each row of the batch has about seven numbers at every unit.
+    )  # pixels as floats, and the outputs of the convolutions
+    copies = 4  # of each weight: itself, its target, and Adam's two moments
+    copies += 3 if engine == "native" else 1  # weights packed for its matrix products; or the gradient
+    copies += 3 if config.record_updates else 0  # a recorded update copies weight, target and first moment
+    # Backpropagation through actor and critics needs about seven numbers for each unit and row of the batch.
     return 4 * (copies * parameters(config, layout, action_size) + 7 * config.batch_size * units)
 
 
 def bytes_of_policy(config: Config, layout: Layout, action_size: int) -> int:
-    """Counts six networks alone, in float32: what is needed to act and not to learn."""
+    """Counts the bytes of six networks alone, in float32: what is needed to act, not to learn."""
     return 4 * 2 * parameters(config, layout, action_size)
 
 
@@ -92,7 +92,7 @@ def parameters(config: Config, layout: Layout, action_size: int) -> int:
     def perceptron(inputs: int, hidden: Sequence[int], outputs: int) -> int:
         return sum((before + 1) * after for before, after in pairwise((inputs, *hidden, outputs)))
 
-    with own_stream(0):  # for layers of your own; td3's draw nothing, and cost nothing until they are written
+    with own_stream(0):  # custom layers may draw initial weights; td3's are not drawn here and take no RAM yet
         encoder = encoder_of(layout, config)
     actor = perceptron(encoder.size, config.actor_layers, action_size)
     critics = 2 * perceptron(encoder.size + action_size, config.critic_layers, 1)
@@ -107,34 +107,34 @@ def layers_of(config: Config) -> str:
 
 
 def engine_for(config: Config, layout: Layout, num_envs: int, resumed: bool = False) -> tuple[str, str]:
-    """Who will perform the update, as `choose_engine` tells; settings that cannot be kept here are refused.
+    """Returns the engine and the note of `choose_engine`; refuses settings that this machine cannot keep.
 
-    A run that is `resumed` may have been begun where there are more cores: it goes on with those that are here.
+    A run that is `resumed` may come from a machine with more cores: it continues with the available ones.
     """
     check_device(config.device)
     if config.threads > cores() and not resumed:
-        raise ConfigError(f"threads must be at most {cores()}, the cores there are; got {config.threads}.")
+        raise ConfigError(f"threads must be at most {cores()}, the number of available cores; got {config.threads}.")
     check_settings(config, layout, num_envs)
     return choose_engine(config, layout)
 
 
 def check_settings(config: Config, layout: Layout, num_envs: int) -> None:
-    """Refuses what cannot be done with such observations."""
+    """Refuses settings that such observations do not allow."""
     if config.random_shift and not is_shifted(layout):
-        raise ConfigError(f"random_shift must be 0 here: no image is observed; got {config.random_shift}.")
+        raise ConfigError(f"random_shift must be 0 here: the observation has no image; got {config.random_shift}.")
     if config.normalize_observations and not is_normalised(layout):
-        raise ConfigError("normalize_observations must be left alone here: images alone are observed, and no numbers.")
+        raise ConfigError("normalize_observations must be off here: the observation has only images.")
     least = smallest_capacity(layout, num_envs)
     if config.buffer_size < least:
         raise ConfigError(
-            f"buffer_size must be at least {least:,} here: a frame is remembered once, so a transition needs those "
-            f"before it; got {config.buffer_size:,}."
+            f"buffer_size must be at least {least:,} here: each frame is stored once, so a transition needs "
+            f"those before it; got {config.buffer_size:,}."
         )
 
 
 @contextlib.contextmanager
 def fitting(config: Config) -> Iterator[None]:
-    """What does not fit in memory is the config's fault."""
+    """Turns a failed allocation into a ConfigError that names the settings to reduce."""
     try:
         yield
     except (MemoryError, RuntimeError) as problem:
@@ -147,10 +147,11 @@ def fitting(config: Config) -> Iterator[None]:
 
 
 def use_threads(threads: int, engine: str = "torch", workers: int = 0) -> int:
-    """Sets and tells the number of threads of the update, never more than there are cores; 0 chooses.
+    """Sets and returns the number of threads of the update, never more than the available cores; 0 chooses.
 
-    The native engine takes every core, for it works alone while the others are busy; one stays free for environments
-    in processes of their own. PyTorch always leaves one: two threads with one busy core are far slower than one alone.
+    The native engine uses up to four cores, because nothing else in this process runs during its update; it leaves one
+    free where `workers` step the environments at the same time. PyTorch always leaves one free: if another process
+    keeps one of two cores busy, two threads are far slower than one.
     """
     if threads == 0:
         free = cores() if engine == "native" and not workers else cores() - 1
@@ -162,7 +163,7 @@ def use_threads(threads: int, engine: str = "torch", workers: int = 0) -> int:
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """One thread for a while: where numbers are few, waking others costs more than they do."""
+    """Uses one thread inside the block: where numbers are few, waking others costs more than it saves."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -172,7 +173,7 @@ def one_thread() -> Iterator[None]:
 
 
 def cores() -> int:
-    """How many this process may use."""
+    """Returns how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

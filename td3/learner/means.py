@@ -12,12 +12,12 @@ from td3.metrics import DELAYED, MEANS
 
 
 class Means:
-    """Adds up what updates tell, in the same order however often it is saved on the way: a row has the same bytes."""
+    """Running means of update metrics; saving in between does not change the sums."""
 
     def __init__(self, names: Sequence[str] = MEANS, delayed: Sequence[str] = DELAYED) -> None:
         """`delayed` are those of `names` that count only in updates that moved the actor."""
         self.names, self._delayed_names = [f"train/{name}" for name in names], {f"train/{name}" for name in delayed}
-        self._recent: list[Tensor] = []  # added up only now and then: that is cheaper
+        self._recent: list[Tensor] = []  # added up every 1,000 updates: that is cheaper
         self._delayed: list[bool] = []
         self._sums: dict[str, float] = {}
         self._counts: dict[str, int] = {}

@@ -15,7 +15,7 @@ from td3.types import Float32s, Rows
 
 
 class Actor(nn.Module):
-    """What the encoder tells of an observation → action in [−1, 1]."""
+    """Maps features to an action in [−1, 1]."""
 
     def __init__(self, features: int, action_size: int, hidden: Sequence[int]) -> None:
         super().__init__()
@@ -26,9 +26,9 @@ class Actor(nn.Module):
 
 
 class Critics(nn.Module):
-    """Two critics with one architecture and weights of their own: (features, action) → one number each.
+    """Two critics with one architecture and separate weights: each maps (features, action) to one number.
 
-    The encoder that tells those features is theirs, and the actor's to read: it learns what the critics need.
+    The encoder that makes the features belongs to the critics; the actor uses its features without training it.
     """
 
     def __init__(self, encoder: Encoder, action_size: int, hidden: Sequence[int]) -> None:
@@ -37,13 +37,13 @@ class Critics(nn.Module):
         self.layers = perceptron(TwinLinear, encoder.size + action_size, hidden, 1)
 
     def forward(self, features: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
-        """Both critics' values, each of shape (B,)."""
+        """Returns both critics' values, each of shape (B,)."""
         both = torch.cat([features, action], dim=-1).expand(2, -1, -1)  # (2, B, features + action)
         q1, q2 = self.layers(both).squeeze(-1).unbind(0)  # (2, B, 1) → 2 × (B,)
         return q1, q2
 
     def first(self, features: Tensor, action: Tensor) -> Tensor:
-        """The first critic's values alone, (B,)."""
+        """Returns the first critic's values alone, (B,)."""
         x = torch.cat([features, action], dim=-1)
         for layer in self.layers:
             x = layer.first(x) if isinstance(layer, TwinLinear) else layer(x)
@@ -52,7 +52,7 @@ class Critics(nn.Module):
 
 @torch.no_grad()
 def act(actor: nn.Module, encoder: Encoder, normalizer: Normalizer | None, observations: Rows) -> Float32s:
-    """Returns the actor's actions, from array to array."""
+    """Returns the actor's actions: NumPy in, NumPy out."""
     device = next(actor.parameters()).device
     observations = normalizer(observations) if normalizer else observations
     actions: Float32s = actor(encoder(torch.from_numpy(observations).to(device))).cpu().numpy()
@@ -75,7 +75,7 @@ class TwinLinear(nn.Module):
 
 
 def uninitialised_linear(inputs: int, outputs: int) -> nn.Module:
-    """A linear layer without PyTorch's own first weights, which would be drawn from the global stream."""
+    """Makes a linear layer without PyTorch's initial weights, which would be drawn from the global rng."""
     layer: nn.Module = skip_init(nn.Linear, inputs, outputs)
     return layer
 
@@ -108,7 +108,7 @@ def initialise(network: Network, generator: torch.Generator) -> Network:
 
 @contextmanager
 def own_stream(seed: int) -> Iterator[None]:
-    """Whatever is drawn from PyTorch's global stream in here, as layers of your own may do, depends on `seed` alone."""
+    """Seeds PyTorch's global rng inside the block, for custom layers that draw from it, and restores it afterwards."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield

@@ -11,7 +11,7 @@ from torch import Tensor
 from td3.errors import RunError
 from td3.types import Batch, Bytes, Layout, Part, Rows, Transitions
 
-WIDEST = 10.0  # standard deviations: what lies further out is clipped to this
+CLIP = 10.0  # standard deviations: what lies further out is clipped to this
 SMALLEST_VARIANCE = 1e-8
 
 Shifts = NDArray[np.int64]  # (n, 2) pixels down and right
@@ -30,20 +30,20 @@ def preprocessing_of(part: Part) -> Preprocessing:
 
 
 def is_normalised(layout: Layout) -> bool:
-    """Tells whether there is anything to normalise."""
+    """Returns whether there is anything to normalise."""
     return any(part.size and preprocessing_of(part).normalised for part, _ in layout.number_parts)
 
 
 def is_shifted(layout: Layout) -> bool:
-    """Tells whether there is anything to shift."""
+    """Returns whether there is anything to shift."""
     return any(preprocessing_of(part).shift for part, _ in layout.frame_parts)
 
 
 class Normalizer:
     """Normalises observations by the running mean and variance of all that were observed while training.
 
-    The same statistics serve memory, actor, critics and targets, as they are when they are used. Nobody but training
-    adds to them: an evaluation leaves them as they are.
+    The memory stores raw observations: the current statistics are applied when sampling and acting. Only training adds
+    to them, an evaluation does not.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -52,7 +52,7 @@ class Normalizer:
         size = sum(span.stop - span.start for span in spans)
         self._columns: Any = (
             slice(None) if size == layout.numbers else np.r_[(slice(0, 0), *spans)]
-        )  # nearly always all
+        )  # nearly always all of them
         self.count = np.zeros(())
         self.mean, self.squares = np.zeros((2, size))  # the sum of squares is around the mean
 
@@ -63,17 +63,17 @@ class Normalizer:
             return
         count = self.count + len(numbers)
         mean = numbers.mean(axis=0)
-        apart = mean - self.mean
-        self.squares += ((numbers - mean) ** 2).sum(axis=0) + apart**2 * self.count * len(numbers) / count
-        self.mean += apart * len(numbers) / count
+        delta = mean - self.mean
+        self.squares += ((numbers - mean) ** 2).sum(axis=0) + delta**2 * self.count * len(numbers) / count
+        self.mean += delta * len(numbers) / count
         self.count = count
 
     def __call__(self, rows: Rows) -> Rows:
         """Returns the same rows with their numbers normalised."""
         variance = self.squares / self.count if self.count > 1 else np.ones_like(self.squares)
         numbers = self.layout.vectors(rows)
-        apart = (numbers[:, self._columns] - self.mean) / np.sqrt(variance + SMALLEST_VARIANCE)
-        normal = np.clip(apart, -WIDEST, WIDEST).astype(np.float32)
+        scaled = (numbers[:, self._columns] - self.mean) / np.sqrt(variance + SMALLEST_VARIANCE)
+        normal = np.clip(scaled, -CLIP, CLIP).astype(np.float32)
         if len(self.mean) < self.layout.numbers:  # some are left as they are
             some, normal = normal, numbers.copy()
             normal[:, self._columns] = some
@@ -84,7 +84,7 @@ class Normalizer:
         return {name: torch.from_numpy(np.array(getattr(self, name))) for name in ("count", "mean", "squares")}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Becomes what `tensors` returned once."""
+        """Restores the statistics that `tensors` returned."""
         for name, now in self.tensors().items():
             tensor = tensors.get(name)
             if tensor is None or tensor.shape != now.shape or tensor.dtype != now.dtype:
@@ -118,7 +118,7 @@ def shifted(rows: Rows, layout: Layout, shifts: Shifts) -> Rows:
 
 
 def shift_images(part: Part, frames: Bytes, shifts: Shifts, moved: Bytes) -> None:
-    """Shifts all frames of an image into `moved`; what moves in repeats the edge."""
+    """Shifts all frames of an image into `moved`; edges are padded by replication."""
     _, height, width = part.shape
     most = int(np.abs(shifts).max())
     images = frames.reshape(len(frames), -1, height, width)

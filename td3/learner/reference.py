@@ -1,7 +1,7 @@
-"""The same update written a second time: NumPy in float64, gradients and Adam by hand.
+"""A second, independent implementation of the update: NumPy in float64, gradients and Adam by hand.
 
-It shares no line with the page and uses no autograd, so that an error must be made twice to go unseen.
-`td3 selftest` and the tests hold every engine against it.
+It shares no line with td3.py and uses no autograd, so that an error must be made twice to go unnoticed.
+`td3 selftest` and the tests compare every engine with it.
 """
 
 from typing import Any
@@ -42,20 +42,20 @@ class NumpyReference:
     def update(self, s: Array, a: Array, r: Array, s2: Array, terminated: Array, discount: Array, noise: Array) -> None:
         self.count += 1
         rows = len(r)
-        played = np.tanh(forward(self.actor_target, s2)[-1])
-        shaken = np.clip(self.target_noise * noise, -self.noise_clip, self.noise_clip)
-        a2 = np.clip(played + shaken, -1.0, 1.0)
-        future = np.hstack([s2, a2])
-        next_q = [forward(target, future)[-1][:, 0] for target in self.critic_targets]
+        next_action = np.tanh(forward(self.actor_target, s2)[-1])
+        noise = np.clip(self.target_noise * noise, -self.noise_clip, self.noise_clip)
+        next_action = np.clip(next_action + noise, -1.0, 1.0)
+        next_inputs = np.hstack([s2, next_action])
+        next_q = [forward(target, next_inputs)[-1][:, 0] for target in self.critic_targets]
         y = np.array(
             [r[i] + (0.0 if terminated[i] else discount[i] * min(next_q[0][i], next_q[1][i])) for i in range(rows)]
         )
 
-        past = np.hstack([s, a])
+        inputs = np.hstack([s, a])
         for critic, adam in zip(self.critics, self.critic_adams, strict=True):
-            trace = forward(critic, past)
-            slope = 2.0 * (trace[-1] - y[:, None]) / rows  # of the mean of squares
-            gradients, _ = backward(critic, trace, slope)
+            trace = forward(critic, inputs)
+            grad = 2.0 * (trace[-1] - y[:, None]) / rows  # of the mean of squares
+            gradients, _ = backward(critic, trace, grad)
             adam.step(gradients)
 
         if self.count % self.policy_delay:
@@ -63,13 +63,13 @@ class NumpyReference:
         trace = forward(self.actor, s)
         action = np.tanh(trace[-1])
         critic_trace = forward(self.critics[0], np.hstack([s, action]))
-        _, slope_in = backward(self.critics[0], critic_trace, np.full((rows, 1), -1.0 / rows))
-        slope_out = slope_in[:, s.shape[1] :] * (1.0 - action**2)  # through the action, then the tanh
-        gradients, _ = backward(self.actor, trace, slope_out)
+        _, input_grad = backward(self.critics[0], critic_trace, np.full((rows, 1), -1.0 / rows))
+        output_grad = input_grad[:, s.shape[1] :] * (1.0 - action**2)  # through the action, then the tanh
+        gradients, _ = backward(self.actor, trace, output_grad)
         self.actor_adam.step(gradients)
-        follow(self.actor_target, self.actor, self.tau)
+        polyak(self.actor_target, self.actor, self.tau)
         for target, critic in zip(self.critic_targets, self.critics, strict=True):
-            follow(target, critic, self.tau)
+            polyak(target, critic, self.tau)
 
 
 class NumpyAdam:
@@ -80,8 +80,8 @@ class NumpyAdam:
 
     def step(self, gradients: Layers) -> None:
         self.t += 1
-        for weights, slopes, means, squares in zip(self.layers, gradients, self.m, self.v, strict=True):
-            for x, g, m, v in zip(weights, slopes, means, squares, strict=True):
+        for weights, grads, means, squares in zip(self.layers, gradients, self.m, self.v, strict=True):
+            for x, g, m, v in zip(weights, grads, means, squares, strict=True):
                 m[...] = BETA1 * m + (1 - BETA1) * g
                 v[...] = BETA2 * v + (1 - BETA2) * g * g
                 unbiased = m / (1 - BETA1**self.t), v / (1 - BETA2**self.t)
@@ -89,29 +89,29 @@ class NumpyAdam:
 
 
 def forward(layers: Layers, x: Array) -> list[Array]:
-    """Input, every hidden activation, and the last layer's plain output."""
+    """Returns the input, every hidden activation, and the last layer's output, without an activation."""
     trace = [x]
-    for place, (w, b) in enumerate(layers):
+    for index, (w, b) in enumerate(layers):
         x = x @ w + b
-        if place < len(layers) - 1:
+        if index < len(layers) - 1:
             x = np.where(x > 0, x, 0.0)
         trace.append(x)
     return trace
 
 
-def backward(layers: Layers, trace: list[Array], slope: Array) -> tuple[Layers, Array]:
-    """The loss's slope at the output → at every weight and bias, and at the input."""
+def backward(layers: Layers, trace: list[Array], grad: Array) -> tuple[Layers, Array]:
+    """Returns the loss's gradient at every weight and bias and at the input, given that at the output."""
     gradients: Layers = []
-    for place in reversed(range(len(layers))):
-        w, _ = layers[place]
-        gradients.insert(0, (trace[place].T @ slope, slope.sum(axis=0)))
-        slope = slope @ w.T
-        if place > 0:
-            slope = slope * (trace[place] > 0)
-    return gradients, slope
+    for index in reversed(range(len(layers))):
+        w, _ = layers[index]
+        gradients.insert(0, (trace[index].T @ grad, grad.sum(axis=0)))
+        grad = grad @ w.T
+        if index > 0:
+            grad = grad * (trace[index] > 0)
+    return gradients, grad
 
 
-def follow(target: Layers, network: Layers, tau: float) -> None:
+def polyak(target: Layers, network: Layers, tau: float) -> None:
     for (tw, tb), (w, b) in zip(target, network, strict=True):
         tw[...] = tau * w + (1 - tau) * tw
         tb[...] = tau * b + (1 - tau) * tb
@@ -122,12 +122,12 @@ def copied(layers: Layers) -> Layers:
 
 
 def actor_layers(network: Any) -> Layers:
-    """The layers of the page's actor, as this file writes them."""
+    """Returns the layers of an actor of td3.py, as this file stores them."""
     return [(_array(one.weight).T.copy(), _array(one.bias)) for one in network.layers if hasattr(one, "weight")]
 
 
 def critic_layers(network: Any, which: int) -> Layers:
-    """The layers of one of the page's twin critics."""
+    """Returns the layers of one of the twin critics of td3.py."""
     found = [one for one in network.layers if hasattr(one, "weight")]
     return [(_array(one.weight[which]), _array(one.bias[which])[0]) for one in found]
 

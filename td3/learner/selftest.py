@@ -1,7 +1,7 @@
 """Every engine's update against the float64 reference: the largest difference after many updates.
 
-Three independent trials are run and the middle one counts: in float32 a number may fall on the other side of
-a ReLU's kink than in float64, which Adam then magnifies. That is rare with networks this small, and rounding;
+Three independent trials are run and the median is reported: in float32 a number may fall on the other side of
+a ReLU's kink than in float64, which Adam then magnifies. That is rounding, and rare with networks this small;
 a mistake shows in every trial.
 """
 
@@ -85,7 +85,7 @@ def compare(kind: type[Learner], dtype: torch.dtype, updates: int, seed: int) ->
 
 
 def difference(ours: Layers, theirs: Layers) -> float:
-    """The largest difference of any number, relative to the largest of its tensor."""
+    """Returns the largest difference of any number, relative to the largest of its tensor."""
     return max(
         float(np.abs(x - y).max() / np.abs(y).max())
         for mine, other in zip(ours, theirs, strict=True)

@@ -13,14 +13,14 @@ from td3.replay import AnyMemory
 
 
 class Stored(Protocol):
-    """What is read of a checkpoint."""
+    """The parts of a checkpoint that are read here."""
 
     def has(self, group: str) -> bool: ...
     def tensors(self, group: str, most: int = ...) -> dict[str, Any]: ...
     def arrays(self, group: str, most: int = ...) -> dict[str, Any]: ...
     def memory_problem(self) -> str: ...
     def fill(self, memory: AnyMemory, state: Mapping[str, Any]) -> None: ...
-    def fill_what_is_whole(self, memory: AnyMemory) -> tuple[int, list[str]]: ...
+    def fill_undamaged(self, memory: AnyMemory) -> tuple[int, list[str]]: ...
 
 
 FORMER_NAME = "encoder.eyes.", "encoder.parts."  # in checkpoints from before November 2026
@@ -38,7 +38,7 @@ def capture_learner(learner: Learner) -> tuple[dict[str, Any], dict[str, dict[st
 def restore_learner(
     learner: Learner, chosen: Stored, state: dict[str, Any], without_memory: bool, new_sampler: bool = False
 ) -> tuple[int, list[str]]:
-    """Becomes what was captured, and fills the memory; returns how many of its rows are lost, with the reasons.
+    """Restores what `capture_learner` returned and fills the memory; returns how many rows are lost, and why.
 
     Rows are lost only where that is allowed: `without_memory`, and some of them are damaged.
     """
@@ -48,23 +48,23 @@ def restore_learner(
     learner.updates = int(state["updates"])
     memory, sampler = learner.memory, learner.sampler
     if without_memory and chosen.memory_problem():
-        lost, reasons = chosen.fill_what_is_whole(memory)
+        lost, reasons = chosen.fill_undamaged(memory)
         sampler.added(np.arange(memory.oldest, memory.written) % memory.capacity)
         return lost, [
             f"{lost:,} stored rows are damaged and gone; {memory.written:,} are left, every episode begins again, "
-            "and from here on the run is not what it would have been.",
+            "and from here on the run is no longer reproducible.",
             *reasons,
         ]
     chosen.fill(memory, state)
     if chosen.has("sampler") and not new_sampler:
         sampler.restore(chosen.arrays("sampler"))
-    else:  # it keeps nothing, or the run had another one
+    else:  # it is stateless, or the run had another one
         sampler.added(np.arange(memory.oldest, memory.written) % memory.capacity)
     return 0, []
 
 
 def network_tensors(learner: Learner) -> dict[str, Tensor]:
-    """'actor.layers.0.weight' → tensor; the two critics lie side by side in one tensor."""
+    """'actor.layers.0.weight' → tensor; the two critics share one tensor."""
     tensors = {
         f"{name}.{key}": on_cpu(tensor)
         for name, network in learner.networks().items()
@@ -110,7 +110,7 @@ def load_optimizers(learner: Learner, tensors: Mapping[str, Tensor]) -> None:
             index, _, what = key.partition(".")
             state.setdefault(int(index), {})[what] = value
         if state and not fits(state, optimizer):
-            raise RunError(f"The optimizers' file does not fit the run's networks: {name}.")
+            raise RunError(f"The optimisers' file does not fit the run's networks: {name}.")
         optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
 
 

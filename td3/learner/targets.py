@@ -10,11 +10,11 @@ Network = TypeVar("Network", bound=nn.Module)
 
 
 def target_of(network: Network) -> Network:
-    """Born equal to its network, in memory of its own, and out of every gradient's reach."""
+    """Returns a copy of a network that no gradient reaches."""
     return copy.deepcopy(network).requires_grad_(False)
 
 
 @torch.no_grad()
 def polyak(target: nn.Module, network: nn.Module, tau: float) -> None:
-    """target ← τ · network + (1 − τ) · target, for every weight in one sweep."""
+    """target ← τ · network + (1 − τ) · target, for every weight in one call."""
     torch._foreach_lerp_(list(target.parameters()), list(network.parameters()), tau)

@@ -9,17 +9,17 @@ from numpy.typing import NDArray
 
 from td3.errors import RunError
 from td3.replay.links import NONE, Links, look_ahead
-from td3.replay.memory import newest, write
+from td3.replay.memory import drop_overwritten, write
 from td3.types import Batch, Layout, Rows, Transitions
 
 
 class FrameMemory:
-    """A ring of moments. Each holds one observation, without the frames before it, and the action and reward before it.
+    """A ring of time steps. Each stores one observation, with its newest frame alone, and the action that led to it.
 
-    A transition is a moment together with those before it: s' is the stack of frames that ends with its own, s the one
-    that ends a moment earlier. An episode begins with a moment that no action led to; stacks reach no further back and
-    repeat its frame instead, as the environment's own do. `capacity` counts moments: episodes of length n hold
-    n / (n + 1) of it in transitions.
+    The action comes with its reward and `terminated`. A transition is a time step together with those before it: s' is
+    the stack of frames that ends at this time step, s the stack that ends one time step earlier. The first time step of
+    an episode has no action; stacks that would reach further back repeat its frame, as the environment's own stacks do.
+    `capacity` counts time steps: an episode of n transitions takes n + 1 of them.
     """
 
     def __init__(self, capacity: int, layout: Layout, action_size: int, n_step: int = 1, gamma: float = 0.99) -> None:
@@ -30,21 +30,21 @@ class FrameMemory:
             "action": np.empty((capacity, action_size), np.float32),
             "reward": np.empty(capacity, np.float32),
             "terminated": np.empty(capacity, np.bool_),
-            "begins": np.empty(capacity, np.bool_),  # an episode's first moment: no action led there
+            "begins": np.empty(capacity, np.bool_),  # an episode's first time step: no action led there
             "env": np.empty(capacity, np.int32),
         }
         self.links = Links(capacity)
-        self._reach = np.zeros(capacity, np.int64)  # one more than the number of the oldest moment its transition needs
-        self.written = 0  # moments ever written: number n lies at n modulo the capacity
+        self._reach = np.zeros(capacity, np.int64)  # the number of the oldest time step its transition needs, plus 1
+        self.written = 0  # time steps ever written: number n lies at n modulo the capacity
 
     @staticmethod
     def smallest_capacity(layout: Layout, num_envs: int) -> int:
-        """Returns how many moments there must be: a transition needs the frames before it, in every environment."""
+        """Returns how many time steps must fit: a transition needs the frames before it, in every environment."""
         return 2 * num_envs * (layout.stack + 1)
 
     @property
     def oldest(self) -> int:
-        """The number of the oldest moment still held."""
+        """The number of the oldest time step still stored."""
         return max(0, self.written - self.capacity)
 
     def __len__(self) -> int:
@@ -57,15 +57,15 @@ class FrameMemory:
         return sum(column.nbytes for column in self.columns.values()) + self.links.nbytes + self._reach.nbytes
 
     def add(self, rows: Transitions) -> None:
-        """Adds each transition as the moment it led to; before the first of an episode, the moment it began."""
+        """Adds each transition as the time step it led to; an episode's first adds its beginning before that."""
         assert (self.layout.frames(rows.observation)[:, 1:] == self.layout.frames(rows.next_observation)[:, :-1]).all()
-        led_to = self._moments(rows.next_observation, rows, begins=False)
-        began = self._moments(rows.observation, rows, begins=True)
+        led_to = self._time_steps(rows.next_observation, rows, begins=False)
+        began = self._time_steps(rows.observation, rows, begins=True)
         each = np.arange(len(rows.first))
         order = np.argsort(np.concatenate([each[rows.first], each]), kind="stable")  # a beginning, then where it led
         self.load({name: np.concatenate([began[name][rows.first], led_to[name]])[order] for name in self.columns})
 
-    def _moments(self, observation: Rows, rows: Transitions, begins: bool) -> dict[str, NDArray[Any]]:
+    def _time_steps(self, observation: Rows, rows: Transitions, begins: bool) -> dict[str, NDArray[Any]]:
         """Returns observations with what led to them: nothing where an episode begins."""
         blank = np.float32(0 if begins else 1)
         return {
@@ -78,39 +78,39 @@ class FrameMemory:
             "env": rows.env,
         }
 
-    def load(self, moments: Mapping[str, NDArray[Any]]) -> None:
-        """Adds moments by the names of the columns, as `rows` returns them."""
-        first, moments = newest(moments, self.written, self.capacity)
-        write(self.columns, moments, first, self.capacity)
-        self.links.add(first, moments["env"], moments["begins"])
-        self.written = first + len(moments["reward"])
+    def load(self, rows: Mapping[str, NDArray[Any]]) -> None:
+        """Adds time steps by the names of the columns, as `rows` returns them."""
+        first, rows = drop_overwritten(rows, self.written, self.capacity)
+        write(self.columns, rows, first, self.capacity)
+        self.links.add(first, rows["env"], rows["begins"])
+        self.written = first + len(rows["reward"])
         number = reach = np.arange(first, self.written)
         for _ in range(self.layout.stack):
             reach = np.where(reach >= self.oldest, self.links.before(reach % self.capacity), NONE)
         self._reach[number % self.capacity] = reach + 1
 
     def break_links(self) -> None:
-        """Ends all links here: moments before the next one are missing, and no stack or look ahead crosses that gap."""
-        self.links.break_off()
+        """Links what is added next to nothing before it: time steps in between are missing."""
+        self.links.break_links()
 
     def rows(self, first: int, end: int) -> dict[str, NDArray[Any]]:
-        """Returns copies of the moments numbered from `first` to before `end`, in the order they were written."""
+        """Returns copies of the time steps numbered from `first` to before `end`, in the order they were written."""
         indices = np.arange(first, end) % self.capacity
         return {name: column[indices] for name, column in self.columns.items()}
 
     def can_sample(self, indices: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Tells at which of these indices a transition ends all of whose frames are still held."""
-        whole: NDArray[np.bool_] = (self._reach[indices] > self.oldest) & ~self.columns["begins"][indices]
-        return whole
+        """Returns which of these indices end a transition all of whose frames are still stored."""
+        valid: NDArray[np.bool_] = (self._reach[indices] > self.oldest) & ~self.columns["begins"][indices]
+        return valid
 
     def sample(self, rng: np.random.Generator, count: int) -> NDArray[np.int64]:
-        """Samples indices of transitions, uniformly and with replacement; moments that end none are sampled again."""
-        held = min(self.written, self.capacity)
-        indices = rng.integers(held, size=count)
-        while not (whole := self.can_sample(indices)).all():
-            if not whole.any() and not len(self):
+        """Samples indices of transitions, uniformly and with replacement; indices that end none are replaced."""
+        stored = min(self.written, self.capacity)
+        indices = rng.integers(stored, size=count)
+        while not (valid := self.can_sample(indices)).all():
+            if not valid.any() and not len(self):
                 raise RunError("The memory holds no transition that can be sampled.")
-            indices[~whole] = rng.integers(held, size=count - np.count_nonzero(whole))
+            indices[~valid] = rng.integers(stored, size=count - np.count_nonzero(valid))
         return indices
 
     def batch(self, indices: NDArray[np.int64]) -> Batch:
@@ -128,7 +128,7 @@ class FrameMemory:
         return Batch(*map(torch.from_numpy, arrays))
 
     def _observations(self, indices: NDArray[np.int64]) -> Rows:
-        """Returns the observations at these moments: the frames up to each, the oldest first, and its numbers."""
+        """Returns the observations at these time steps: the frames up to each, the oldest first, and its numbers."""
         stacked = np.empty((len(indices), self.layout.stack), np.int64)
         at = indices
         for depth in reversed(range(self.layout.stack)):

@@ -7,15 +7,15 @@ from numpy.typing import NDArray
 
 from td3.types import Bools, Float32s
 
-NONE = -1  # stored as 0, and all else one higher: so an empty array costs no memory before it is written
+NONE = -1  # stored as 0, and every number plus 1: an array of zeros takes no RAM until it is written
 
 
 class Links:
     """Links each row of a ring to the one before and the one after it in its episode.
 
-    Rows are numbered as they are written; row number n lies at n modulo the capacity. Rows of several environments lie
-    mixed. A link is made only within an episode and only between rows that are both held: whoever follows one never
-    crosses an episode's end or the write head.
+    Rows are numbered as they are written; row number n lies at n modulo the capacity. Rows of several environments are
+    interleaved. Links stay within an episode. `after` leads only to rows that are stored; `before` returns row numbers,
+    which tell whether that row is overwritten by now.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -28,8 +28,8 @@ class Links:
         """Bytes of all its arrays."""
         return self._before.nbytes + self._after.nbytes
 
-    def break_off(self) -> None:
-        """Links what is added next to nothing that is held: rows in between are missing."""
+    def break_links(self) -> None:
+        """Links what is added next to nothing before it: rows in between are missing."""
         self._newest[:] = NONE
 
     def before(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -59,26 +59,24 @@ class Links:
         self._after[before[held] % self.capacity] = number[held] % self.capacity + 1
 
 
-class Ahead(NamedTuple):
-    """What up to n steps from each sampled row amount to."""
+class NStep(NamedTuple):
+    """Up to n steps from each sampled row, as one."""
 
     reward: Float32s  # (B,) their rewards, discounted to the first
     last: NDArray[np.int64]  # (B,) the index of the last of them
     discount: Float32s  # (B,) γᵏ with the k steps there were
 
 
-def look_ahead(indices: NDArray[np.int64], links: Links | None, reward: Float32s, n_step: int, gamma: float) -> Ahead:
+def look_ahead(indices: NDArray[np.int64], links: Links, reward: Float32s, n_step: int, gamma: float) -> NStep:
     """Adds up to n steps from each row on, fewer where the episode ended or is not yet stored further."""
-    if n_step == 1 or links is None:
-        return Ahead(reward[indices], indices, np.full(len(indices), gamma, np.float32))
-    last, going = indices, np.ones(len(indices), np.bool_)
-    total, worth = reward[indices].astype(np.float64), np.full(len(indices), gamma)
+    last, active = indices, np.ones(len(indices), np.bool_)
+    total, discount = reward[indices].astype(np.float64), np.full(len(indices), gamma)
     for _ in range(n_step - 1):
         after = links.after(last)
-        going &= after != NONE
-        if not going.any():
+        active &= after != NONE
+        if not active.any():
             break
-        last = np.where(going, after, last)
-        total += np.where(going, worth * reward[last], 0)
-        worth = np.where(going, worth * gamma, worth)
-    return Ahead(total.astype(np.float32), last, worth.astype(np.float32))
+        last = np.where(active, after, last)
+        total += np.where(active, discount * reward[last], 0)
+        discount = np.where(active, discount * gamma, discount)
+    return NStep(total.astype(np.float32), last, discount.astype(np.float32))

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from td3.replay.links import Ahead, Links, look_ahead
+from td3.replay.links import Links, NStep, look_ahead
 from td3.types import Batch, Layout, Transitions
 
 
@@ -27,7 +27,7 @@ class Memory:
             "terminated": np.empty(capacity, np.bool_),
         }
         self.links: Links | None = None
-        if n_step > 1:  # to look further than one step it must know which row is the next
+        if n_step > 1:  # n-step returns need to know which row is the next
             self.columns["env"] = np.empty(capacity, np.int32)
             self.columns["first"] = np.empty(capacity, np.bool_)
             self.links = Links(capacity)
@@ -53,20 +53,20 @@ class Memory:
 
     def load(self, rows: Mapping[str, NDArray[Any]]) -> None:
         """Adds rows by the names of the columns, as `rows` returns them."""
-        first, rows = newest(rows, self.written, self.capacity)
+        first, rows = drop_overwritten(rows, self.written, self.capacity)
         write(self.columns, rows, first, self.capacity)
         if self.links:
             self.links.add(first, rows["env"], rows["first"])
         self.written = first + len(rows["reward"])
 
     def break_links(self) -> None:
-        """Ends all links here: rows before the next one are missing, and no look ahead crosses that gap."""
+        """Links what is added next to nothing before it: rows in between are missing."""
         if self.links:
-            self.links.break_off()
+            self.links.break_links()
 
     @property
     def oldest(self) -> int:
-        """The number of the oldest row still held."""
+        """The number of the oldest row still stored."""
         return self.written - len(self)
 
     def rows(self, first: int, end: int) -> dict[str, NDArray[Any]]:
@@ -79,7 +79,7 @@ class Memory:
         return rng.integers(len(self), size=count)
 
     def can_sample(self, indices: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Tells at which of these indices there is a transition to sample."""
+        """Returns which of these indices hold a transition."""
         return indices < len(self)
 
     def batch(self, indices: NDArray[np.int64]) -> Batch:
@@ -88,7 +88,7 @@ class Memory:
         if self.links:
             ahead = look_ahead(indices, self.links, columns["reward"], self.n_step, self.gamma)
         else:  # one step, which leads to the s' of the same row
-            ahead = Ahead(columns["reward"].take(indices), indices, np.full(len(indices), self.gamma, np.float32))
+            ahead = NStep(columns["reward"].take(indices), indices, np.full(len(indices), self.gamma, np.float32))
         arrays = (
             columns["observation"].take(indices, axis=0),
             columns["action"].take(indices, axis=0),
@@ -100,8 +100,10 @@ class Memory:
         return Batch(*map(torch.from_numpy, arrays))
 
 
-def newest(rows: Mapping[str, NDArray[Any]], first: int, capacity: int) -> tuple[int, Mapping[str, NDArray[Any]]]:
-    """Drops those of the rows numbered from `first` on that would be overwritten by the last of them."""
+def drop_overwritten(
+    rows: Mapping[str, NDArray[Any]], first: int, capacity: int
+) -> tuple[int, Mapping[str, NDArray[Any]]]:
+    """Drops those of the rows numbered from `first` on that the last of them would overwrite."""
     surplus = max(0, len(rows["reward"]) - capacity)
     return first + surplus, {name: column[surplus:] for name, column in rows.items()} if surplus else rows
 

@@ -137,7 +137,7 @@ class Checkpoint:
         if memory.written != end or first > memory.oldest:
             raise RunError(f"The memory's segments end at row {memory.written:,}, the checkpoint at {end:,}.")
 
-    def fill_what_is_whole(self, memory: AnyMemory) -> tuple[int, list[str]]:
+    def fill_undamaged(self, memory: AnyMemory) -> tuple[int, list[str]]:
         """Fills the memory with every segment that can be believed; how many rows are lost, and why.
 
         Rows are numbered anew, and none is linked to the one before a gap.

@@ -32,7 +32,7 @@ def run(chosen: Namespace) -> int:
     most = cores()
     threads = [whole_number("--threads", text, at_least=1) for text in items_of(chosen.threads)] or [1, most]
     if max(threads) > most:
-        raise ConfigError(f"--threads must be at most {most}, the cores there are; got {max(threads)}.")
+        raise ConfigError(f"--threads must be at most {most}, the number of available cores; got {max(threads)}.")
     sections, cases = among("--sections", chosen.sections, SECTIONS), among("--cases", chosen.cases, CASES)
     rounds = whole_number("--rounds", chosen.rounds, at_least=1)
     if chosen.picture:

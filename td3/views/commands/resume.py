@@ -8,7 +8,7 @@ from td3.views.commands.train import add_display
 from td3.views.flags import Parser, add_run, add_trust, find_local_modules, metavar, number_for
 from td3.views.own_parts import add_parts, load_parts, part_names
 
-HELP = "Continue a run that was stopped or killed, exactly as if it had never been."
+HELP = "Continue a run that was stopped or killed, exactly as if it had never been stopped."
 
 
 def add_arguments(parser: Parser) -> None:

@@ -23,8 +23,8 @@
     "td3.learner.targets:polyak 504fa294be66ef06\n" \
     "td3.learner.preprocessing:preprocess fa298752a927bf1d\n" \
     "td3.replay.memory:Memory.sample 0e115914a64b03d9\n" \
-    "td3.replay.memory:Memory.batch ff5451feb8475537\n" \
-    "td3.replay.links:look_ahead 148d7b8c45011f14\n" \
+    "td3.replay.memory:Memory.batch d4e50a94dce4a45f\n" \
+    "td3.replay.links:look_ahead ea1d66c6b30715c0\n" \
     "td3.types:Update.means 98e174342c051327\n"
 
 #endif
