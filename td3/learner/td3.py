@@ -107,7 +107,8 @@ class Learner:
         # 4 · Sample a batch of transitions, uniformly and with replacement.
         size, most = self.config.batch_size, self.config.random_shift
         indices = self.sampler.sample(replay, size)
-        check_indices(indices, self.sampler, self.memory, size)
+        if type(self.sampler) is not UniformSampler:
+            check_indices(indices, self.sampler, self.memory, size)
         shifts = replay.integers(-most, most, size=(2, size, 2), endpoint=True) if most else None
         noise = smoothing.standard_normal((size, self.action_size), dtype=np.float32)
         return Sample(indices, torch.from_numpy(noise), shifts)

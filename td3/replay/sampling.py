@@ -42,8 +42,6 @@ class UniformSampler:
 
 def check_indices(indices: Any, sampler: Sampler, memory: "AnyMemory", count: int) -> None:
     """Refuses what a sampler of the user's own returned, unless it is the indices of `count` transitions."""
-    if type(sampler) is UniformSampler:
-        return
     name = name_of(type(sampler))
     if not isinstance(indices, np.ndarray) or indices.dtype != np.int64 or indices.shape != (count,):
         got = f"{indices.dtype} of {indices.shape}" if isinstance(indices, np.ndarray) else brief(indices)

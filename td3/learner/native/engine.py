@@ -4,7 +4,6 @@ import ctypes
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from itertools import chain
 from typing import Any, cast
 
@@ -69,7 +68,8 @@ class NativeLearner(Learner):
         source = self._source()
         if source is None:
             return super().load_batch(sample)
-        return cast(Batch, MemoryBatch(self.memory, source, np.ascontiguousarray(sample.indices)))
+        indices = sample.indices if type(self.sampler) is UniformSampler else np.ascontiguousarray(sample.indices)
+        return cast(Batch, MemoryBatch(self.memory, source, indices))
 
     def update(self, batch: "Batch | MemoryBatch", noise: Tensor) -> Update:
         if isinstance(batch, MemoryBatch):
@@ -104,7 +104,7 @@ class NativeLearner(Learner):
         self.updates += 1
         delayed = self.updates % self.config.policy_delay == 0
         means = torch.empty(len(MEANS), dtype=torch.float64)
-        outputs = torch.empty(rows * (self.action_size + 5))
+        outputs = np.empty(rows * (self.action_size + 5), np.float32)
         self.engine.functions.td3_update(
             self.engine.handle,
             ctypes.addressof(bindings.settings),
@@ -113,7 +113,7 @@ class NativeLearner(Learner):
             noise.data_ptr(),
             delayed,
             means.data_ptr(),
-            outputs.data_ptr(),
+            address(outputs),
         )
         return cast(Update, NativeUpdate(means, outputs, rows, delayed))
 
@@ -147,12 +147,18 @@ class NativeLearner(Learner):
 class MemoryBatch:
     """A batch whose rows are still in the memory; whoever looks at a column gets the tensor that `Batch` would have."""
 
+    __slots__ = ("_loaded", "indices", "memory", "source")
+
     def __init__(self, memory: AnyMemory, source: library.Memory, indices: Any) -> None:
         self.memory, self.source, self.indices = memory, source, indices
+        self._loaded: Batch | None = None
 
-    @cached_property
+    @property
     def loaded(self) -> Batch:
-        return self.memory.batch(self.indices)
+        """The rows, copied when they are first asked for."""
+        if self._loaded is None:
+            self._loaded = self.memory.batch(self.indices)
+        return self._loaded
 
     def __getattr__(self, name: str) -> Any:
         if name not in Batch._fields:
@@ -164,18 +170,29 @@ class MemoryBatch:
 
 
 class NativeUpdate:
-    """What `Update` tells, taken apart only when somebody asks: most updates are asked for their means alone."""
+    """What `Update` has, taken apart only when it is asked for: most updates are asked for their means alone."""
 
-    def __init__(self, means: Tensor, outputs: Tensor, rows: int, delayed: bool) -> None:
+    __slots__ = ("_means", "_outputs", "_rows", "_whole", "delayed")
+
+    def __init__(self, means: Tensor, outputs: Float32s, rows: int, delayed: bool) -> None:
         self._means, self._outputs, self._rows, self.delayed = means, outputs, rows, delayed
+        self._whole: Update | None = None
 
     def means(self) -> Tensor:
+        """Returns what a record keeps."""
         return self._means
 
-    @cached_property
+    @property
     def whole(self) -> Update:
+        """Everything, as tensors."""
+        if self._whole is None:
+            self._whole = self._take_apart()
+        return self._whole
+
+    def _take_apart(self) -> Update:
         actions = len(self._outputs) // self._rows - 5
-        next_action, next_q1, next_q2, target, q1, q2 = self._outputs.split([self._rows * actions, *[self._rows] * 5])
+        outputs = torch.from_numpy(self._outputs)
+        next_action, next_q1, next_q2, target, q1, q2 = outputs.split([self._rows * actions, *[self._rows] * 5])
         critic_loss, actor_loss = self._means[:2].float()
         next_action, waited = next_action.view(self._rows, actions), not self.delayed
         next_q, loss = torch.minimum(next_q1, next_q2), None if waited else actor_loss

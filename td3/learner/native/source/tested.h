@@ -7,7 +7,7 @@
 
 #define TD3_TESTED \
     "td3.learner.td3:Learner.learn 21edcf345cfcf5cb\n" \
-    "td3.learner.td3:Learner.sample 2a7539e563f8fb13\n" \
+    "td3.learner.td3:Learner.sample cd07d5d44a22f9c7\n" \
     "td3.learner.td3:Learner.load_batch 8d13abbaaa747147\n" \
     "td3.learner.td3:Learner.target 430cb306a8ee1181\n" \
     "td3.learner.td3:Learner.update 670bce284aca4144\n" \
