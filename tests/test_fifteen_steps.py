@@ -149,7 +149,7 @@ def test_step_12_adam_moves_both_critics_against_their_own_error():
     assert step.tolist() == close([-LR * mean / np.sqrt(square)] * 2, rel=5e-3)
 
 
-def test_step_13_every_second_update_the_actor_climbs_the_first_critic_alone():
+def test_step_13_every_second_update_the_actor_ascends_the_first_critic_alone():
     learner = tiny()
     with torch.no_grad():
         learner.critics.layers[-1].weight[1] = -5.0  # the second critic would pull the other way, harder

@@ -126,7 +126,7 @@ def test_the_critics_loss_moves_the_encoder_and_the_actors_does_not():
     features = both.critics.encoder(batch.observation).detach()
     update = both.update(batch, noise)
     assert critics_alone.update(batch, noise).actor_loss is None
-    # What the actor climbs is the value of what the encoder told at step 10, by the critics of step 12.
+    # What the actor ascends is the value of the features of step 10, by the critics of step 12.
     assert torch.equal(update.actor_loss, -both.critics.first(features, actor(features)).mean())
     moved = numbers(both.critics.encoder)
     assert not any(torch.equal(before, after) for before, after in zip(born, moved, strict=True))

@@ -89,10 +89,10 @@ class Learner:
             self.sampler.added(np.arange(first, self.memory.written) % self.memory.capacity)
 
     def learn(
-        self, replay: np.random.Generator, smoothing: np.random.Generator, observer: Observer | None = None
+        self, replay_rng: np.random.Generator, smoothing_rng: np.random.Generator, observer: Observer | None = None
     ) -> Update:
         """Performs one update: sample, load, update, report. An observer sees it before and after."""
-        sample = self.sample(replay, smoothing)
+        sample = self.sample(replay_rng, smoothing_rng)
         batch = self.load_batch(sample)
         if observer:
             observer.before(self, sample, batch)
@@ -102,15 +102,15 @@ class Learner:
         self.sampler.updated(sample.indices, update)
         return update
 
-    def sample(self, replay: np.random.Generator, smoothing: np.random.Generator) -> Sample:
+    def sample(self, replay_rng: np.random.Generator, smoothing_rng: np.random.Generator) -> Sample:
         """Draws everything random in an update: which transitions, and a standard normal number per target action."""
         # 4 · Sample a batch of transitions, uniformly and with replacement.
-        size, most = self.config.batch_size, self.config.random_shift
-        indices = self.sampler.sample(replay, size)
+        size, most_shift = self.config.batch_size, self.config.random_shift
+        indices = self.sampler.sample(replay_rng, size)
         if type(self.sampler) is not UniformSampler:
             check_indices(indices, self.sampler, self.memory, size)
-        shifts = replay.integers(-most, most, size=(2, size, 2), endpoint=True) if most else None
-        noise = smoothing.standard_normal((size, self.action_size), dtype=np.float32)
+        shifts = replay_rng.integers(-most_shift, most_shift, size=(2, size, 2), endpoint=True) if most_shift else None
+        noise = smoothing_rng.standard_normal((size, self.action_size), dtype=np.float32)
         return Sample(indices, torch.from_numpy(noise), shifts)
 
     def load_batch(self, sample: Sample) -> Batch:
@@ -126,7 +126,7 @@ class Learner:
         config = self.config
         next_features = self.critic_targets.encoder(batch.next_observation)  # a vector is passed on as it is
 
-        # 5 · The actor target plays the next action a' in s'.
+        # 5 · The actor target selects the next action a' in s'.
         next_action = self.actor_target(next_features)
 
         # 6 · Smoothing: clipped noise on every row and dimension of a', then back into bounds.
@@ -164,7 +164,7 @@ class Learner:
 
         actor_loss = None
         if self.updates % config.policy_delay == 0:
-            # 13 · Delayed: the actor climbs the first critic's value of its own action.
+            # 13 · Delayed: the actor ascends the first critic's value of its own action.
             features = features.detach()  # what moves the encoder is the critics' loss alone
             actor_loss = -self.critics.first(features, self.actor(features)).mean()
             self.actor_optimizer.zero_grad()

@@ -3,7 +3,7 @@
 inline void CompiledEngine::actor_pass(Rows rows) {
     const int observations = networks_.observations, actions = networks_.actions;
 
-    // 13 · The actor climbs the first critic's value of its own action; that action replaces the stored one.
+    // 13 · The actor ascends the first critic's value of its own action; that action replaces the stored one.
     const float* output = actor_forward(Weights::online, rows, work_.input);
     for (int i = rows.from; i < rows.to; ++i) {
         apply_tanh(output + (i - rows.from) * work_.pre_tanh.row, work_.input.at(i) + observations, actions);

@@ -4,7 +4,7 @@ inline void CompiledEngine::critic_pass(Rows rows) {
     const int actions = networks_.actions;
     load_batch(rows);
 
-    // 5 · The actor target plays the next action a' in s'.
+    // 5 · The actor target selects the next action a' in s'.
     const float* output = actor_forward(Weights::target, rows, work_.next_input);
 
     // 6 · Smoothing: clipped noise on every row and dimension of a', then back into bounds.

@@ -6,8 +6,8 @@
 #define TD3_NATIVE_TESTED_H
 
 #define TD3_TESTED \
-    "td3.learner.td3:Learner.learn 21edcf345cfcf5cb\n" \
-    "td3.learner.td3:Learner.sample cd07d5d44a22f9c7\n" \
+    "td3.learner.td3:Learner.learn 8ada35c457e9ea3f\n" \
+    "td3.learner.td3:Learner.sample 507465e14a752ee4\n" \
     "td3.learner.td3:Learner.load_batch 8d13abbaaa747147\n" \
     "td3.learner.td3:Learner.target 430cb306a8ee1181\n" \
     "td3.learner.td3:Learner.update 670bce284aca4144\n" \
