@@ -156,7 +156,7 @@ class TD3:
         self._rng = seeding.generator(self.config.seed, "predicting")
 
     def learn(self, steps: int | None = None, **others: Any) -> Self:
-        """Trains `steps` further steps; a loaded agent goes on exactly where it was saved."""
+        """Trains `steps` further steps; a loaded agent continues exactly where it was saved."""
         for name in others:  # as in learn(total_timesteps=20_000)
             there = instead_of(name) or "settings are given to TD3(...)"
             raise ConfigError(f"{name} is no argument of learn: {there}.")

@@ -10,7 +10,7 @@ class ConfigError(TD3Error, ValueError):
 
 
 class SpaceError(TD3Error, ValueError):
-    """An environment whose observations or actions TD3 cannot handle."""
+    """An environment with observations or actions that TD3 cannot handle."""
 
 
 class EnvironmentFailure(TD3Error, RuntimeError):

@@ -1,4 +1,4 @@
-"""The events of a run, in the order a `for` loop over `td3.train` meets them; each tells its own metrics."""
+"""The events of a run, in the order a `for` loop over `td3.train` meets them; each returns its own metrics."""
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 

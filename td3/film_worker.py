@@ -1,7 +1,7 @@
 """Films one episode in a process of its own: `python -m td3.film_worker PARENT TIED SECONDS PRIORITY`, job on stdin.
 
 A graphics driver may crash or hang, and takes this process with it and no other. It ends when its time is over or its
-parent is gone. The heavy imports come late: first it lowers its priority below the training that goes on meanwhile.
+parent is gone. The heavy imports come late: first it lowers its priority below that of the training.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ def main(parent: int, tied: int, seconds: int, priority: int) -> None:
     with contextlib.suppress(OSError):
         os.nice(priority)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
-    signal.alarm(seconds)  # ends even a process whose driver never lets Python run again
+    signal.alarm(seconds)  # ends the process even if a driver never lets Python run again
     from td3.environments.worker import end_with
     from td3.storage.disk import replace_whole
 

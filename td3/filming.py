@@ -1,6 +1,6 @@
 """Films an evaluated episode now and then, for whoever watches; where nothing can be rendered there is no film.
 
-It is played once more in a process of its own (`td3.film_worker`), while training goes on: no graphics driver can take
+It is replayed in a process of its own (`td3.film_worker`), while training continues: no graphics driver can take
 the run with it, and no bit of the run depends on whether there is a film.
 """
 
@@ -33,7 +33,7 @@ from td3.recording import Allowance, Clock
 from td3.types import Policy
 
 EXPECTED = 3.0  # seconds of a processor that a film may cost: the first waits until that is little, or for the end
-MEANWHILE = 600.0  # seconds a film may take while training goes on, for it has to wait for what training leaves
+MEANWHILE = 600.0  # seconds a film may take while training continues, for it has to wait for what training leaves
 AT_THE_END = 60.0  # and when training waits for it
 LOW = 10  # priority, as `nice` counts: a tenth of what training gets, where they compete
 ONE_THREAD = dict.fromkeys(

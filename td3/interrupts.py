@@ -1,6 +1,6 @@
 """Ctrl-C while training from Python: kept until the step under way is done, so that what is saved is exact.
 
-Python's own handler would raise in the middle of an update. While a run trains, and only if nobody else handles
+Python's own handler would raise in the middle of an update. While a run trains, and only if no other code handles
 SIGINT, ours takes its place: it waits for the next quiet point, and a second Ctrl-C does not wait.
 """
 
@@ -25,6 +25,7 @@ class Interrupt:
 
     @contextlib.contextmanager
     def raised_at_once(self) -> Iterator[None]:
+        """Lets Ctrl-C raise at once inside the block."""
         self.at_once = True
         try:
             if self.asked:
@@ -69,7 +70,7 @@ def _handle(_number: int, _frame: FrameType | None) -> None:
 
 
 def _of_this_thread() -> list[Interrupt]:
-    """Another thread may go on with its loop at any moment: nobody else saves it."""
+    """Returns this thread's loops: another thread may continue with its own at any moment, and saves it itself."""
     return [loop for loop in _loops if loop.thread == threading.get_ident()]
 
 

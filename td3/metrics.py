@@ -1,6 +1,6 @@
 """The names of all metrics with their meanings: `metrics.jsonl`, the terminal and the web page use these."""
 
-# What an update tells, in the order of `Update.means`; the record keeps the mean over the updates since the last row.
+# What an update reports, in the order of `Update.means`; the record keeps the mean over the updates since the last row.
 MEANS = ("critic_loss", "actor_loss", "q1_mean", "q2_mean", "target_mean")
 DELAYED = ("actor_loss",)  # those that exist only where the actor learned too
 

@@ -84,10 +84,12 @@ class Clock:
 
     @property
     def seconds(self) -> float:
+        """Returns the seconds of training so far."""
         return self._before + (time.perf_counter() - self._began if self._began is not None else 0.0)
 
     @seconds.setter
     def seconds(self, seconds: float) -> None:
+        """Sets the seconds of training so far."""
         self._before = seconds
 
     def start(self, step: int, updates: int) -> None:
@@ -96,6 +98,7 @@ class Clock:
         self._row = (self._began, step, updates)
 
     def stop(self) -> None:
+        """Stops the clock."""
         self._before, self._began = self.seconds, None
 
     def speeds(self, step: int, updates: int) -> dict[str, float]:

@@ -13,7 +13,7 @@ MOST_WORKERS, MOST_ENVS = 32, 1_024  # that a run starts without being trusted; 
 
 
 def newest_whole(folder: RunFolder, without_memory: bool) -> tuple[Checkpoint, list[str]]:
-    """The newest checkpoint whose files are what was written, and what is wrong with newer ones."""
+    """Returns the newest checkpoint with all files as they were written, and what is wrong with newer ones."""
     try:
         chosen, _, wrong = folder.newest(lambda one: one.check(memory=not without_memory))
         return chosen, wrong
@@ -37,6 +37,7 @@ def check_just_begun(folder: RunFolder, config: Config) -> None:
 
 
 def whole_but_for_memory(folder: RunFolder) -> bool:
+    """Returns whether a checkpoint is whole if its memory is not counted."""
     try:
         folder.newest(lambda one: one.check(memory=False))
     except RunError:
@@ -76,6 +77,7 @@ def why_not_trusted(config: Config) -> str:
 
 
 def has_text(value: Any) -> bool:
+    """Returns whether the value is text, or a list with text in it."""
     return isinstance(value, str) or (isinstance(value, list) and any(map(has_text, value)))
 
 

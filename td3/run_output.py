@@ -27,7 +27,7 @@ class RunOutput:
         eval_envs: list[Any],
         since: Checkpoint | None = None,
     ) -> None:
-        """`since` is the checkpoint of this folder that the run goes on from; `eval_envs` are what may be filmed."""
+        """`since` is the checkpoint of this folder that the run continues from; `eval_envs` are what may be filmed."""
         assert folder.root is not None
         self.folder, self.config = folder, config
         self.record = Record(folder.metrics, since.manifest.record.size if since else 0, folder.root)
@@ -55,7 +55,7 @@ class RunOutput:
             self.recorder.engine = versions["engine"]
 
     def changes_since(self, since: Checkpoint) -> list[str]:
-        """Tells which files of the run are not what they were when its checkpoint was made."""
+        """Returns which files of the run are not what they were when its checkpoint was made."""
         notes = []
         if self.record.hash.hexdigest() != since.manifest.record.sha256:
             notes.append(f"metrics.jsonl is not what was written before step {since.step:,}.")
@@ -76,6 +76,7 @@ class RunOutput:
 
     @property
     def newest(self) -> Path | None:
+        """Returns the path of the newest checkpoint, if there is one."""
         return self.writer.newest.path if self.writer.newest else None
 
     def rewrite_memory(self) -> None:
@@ -83,6 +84,7 @@ class RunOutput:
         self.writer.segments = []
 
     def save(self, snapshot: Snapshot, memory: AnyMemory) -> Path:
+        """Writes a checkpoint, and returns its path."""
         record = File(self.record.length, self.record.hash.hexdigest())
         return self.writer.publish(snapshot, memory, record).path
 
@@ -92,13 +94,13 @@ class RunOutput:
             self.film.offer(policy, seed, length, last)
 
     def save_problems(self, step: int) -> Iterator[Event]:
-        """Tells once what went wrong beside a save."""
+        """Yields once what went wrong beside a save."""
         if self.writer.problem:
             yield Noted(step, self.writer.problem)
             self.writer.problem = None
 
     def problems(self, step: int) -> Iterator[Event]:
-        """Tells once what else went wrong: none of it stops the run."""
+        """Yields once what else went wrong: none of it stops the run."""
         if self.film and self.film.problem:
             yield Noted(step, self.film.problem)
             self.film.problem = None
@@ -110,6 +112,7 @@ class RunOutput:
             self.record.problem = None
 
     def close(self) -> None:
+        """Closes the run's files, and releases its lock."""
         if self.film:
             self.film.close()
         self.record.close()

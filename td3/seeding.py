@@ -23,6 +23,7 @@ def sequence(seed: int, stream: str, *branch: int) -> np.random.SeedSequence:
 
 
 def generator(seed: int, stream: str) -> np.random.Generator:
+    """Makes the generator of the stream with this name."""
     return np.random.default_rng(sequence(seed, stream))
 
 

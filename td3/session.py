@@ -165,10 +165,12 @@ class Session:
 
     @property
     def step(self) -> int:
+        """Returns the number of steps collected so far."""
         return self.collector.steps
 
     @property
     def last_evaluation(self) -> tuple[int, float] | None:
+        """Returns the step and the mean return of the last evaluation, if there was one."""
         return self.progress.last_evaluation
 
     def act(self, observations: Rows) -> Float32s:
@@ -234,6 +236,7 @@ class Session:
         return self.step, self.learner.updates, self.progress.pending is None
 
     def diverged(self) -> TrainingDiverged:
+        """Returns the error that says where the networks became NaN or infinite."""
         return TrainingDiverged(
             f"The networks hold NaN or infinity at step {self.step:,}, update {self.learner.updates:,}: the learning "
             "rate, the rewards or the observations are too large."

@@ -33,6 +33,7 @@ class Part(NamedTuple):
 
     @property
     def size(self) -> int:
+        """Returns how many entries it has."""
         return math.prod(self.shape)
 
 
@@ -267,5 +268,8 @@ class Evaluation(NamedTuple):
 class Observer(Protocol):
     """Sees an update before and after it, and changes nothing."""
 
-    def before(self, learner: Any, sample: Sample, batch: Batch) -> None: ...
-    def after(self, learner: Any, update: Update) -> None: ...
+    def before(self, learner: Any, sample: Sample, batch: Batch) -> None:
+        """Sees the sample and its batch before the update."""
+
+    def after(self, learner: Any, update: Update) -> None:
+        """Sees what the update returned."""

@@ -8,6 +8,7 @@ from td3.views.speaking import answer, answers_only, say
 
 
 def main() -> None:
+    """Measures what the plan in the first argument asks for, and prints the result as JSON."""
     plan = json.loads(sys.argv[1])
     if hasattr(os, "sched_setaffinity"):  # before any library counts the cores
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: plan["threads"]])

@@ -20,6 +20,7 @@ class Case(NamedTuple):
 
     @property
     def words(self) -> str:
+        """Returns the case in one line: its name, layers, batch and sizes."""
         layers = "-".join(map(str, self.hidden))
         return f"{self.name} ({layers}, batch {self.batch}, {self.observations} → {self.actions})"
 
@@ -49,16 +50,19 @@ class ImageCase(NamedTuple):
 
     @property
     def layout(self) -> "Layout":
+        """Returns the layout of its observations: one stack of frames."""
         from td3.types import Layout, Part  # not before it is needed: `td3 --help` knows these cases, too
 
         return Layout([Part("observation", "image", (self.channels, self.side, self.side), "uint8")], self.stack)
 
     @property
     def seen(self) -> str:
+        """Returns its name and frames in a few words."""
         return f"{self.name}, {self.stack} frames of {self.side}×{self.side}×{self.channels}"
 
     @property
     def words(self) -> str:
+        """Returns the case in one line: its frames, encoder, layers, batch and actions."""
         encoder = f"{'-'.join(map(str, self.encoder_channels))} → {self.encoder_features}"
         layers = "-".join(map(str, self.hidden))
         return f"{self.seen} ({encoder}, {layers}, batch {self.batch}, {counted(self.actions, 'action')})"
@@ -101,5 +105,6 @@ def operations(case: Case, policy_delay: int = 2) -> float:
 
 
 def products(inputs: int, hidden: tuple[int, ...], outputs: int) -> list[int]:
+    """Returns the number of multiplications in each layer of a perceptron, for one row."""
     widths = (inputs, *hidden, outputs)
     return [x * y for x, y in itertools.pairwise(widths)]

@@ -50,11 +50,13 @@ class Td3Library(Library):
         self.version = engine_name(engine)
 
     def updates(self, case: Case, rows: int = ROWS) -> Workload:
+        """Returns a workload of updates from a memory with this many rows."""
         learner = ENGINES[self.engine](Layout(case.observations), case.actions, self.config("none", case, rows), 0)
         learner.memory.add(some_transitions(case, rows))
         return self.learning(learner)
 
     def learning(self, learner: Learner) -> Workload:
+        """Returns a workload of updates of this learner."""
         replay, smoothing = np.random.default_rng(1), np.random.default_rng(2)
 
         def run(count: int) -> None:
@@ -64,13 +66,16 @@ class Td3Library(Library):
         return run
 
     def steps(self, env: Any, case: Case, num_envs: int = 1) -> Workload:
+        """Returns a workload of training steps in this environment."""
         return self.playing(self.session(env, case, num_envs))
 
     def session(self, env: Any, case: Case, num_envs: int = 1) -> Session:
+        """Makes a session that trains in this environment."""
         threads = torch.get_num_threads()
         return Session(self.config(env, case, 100_000, num_envs=num_envs, threads=threads))
 
     def playing(self, session: Session) -> Workload:
+        """Plays the warm-up, and returns a workload of further steps in this session."""
         events = advance(session, 10**9)
 
         def run(count: int) -> None:
@@ -83,6 +88,7 @@ class Td3Library(Library):
         return run
 
     def config(self, env: Any, case: Case | ImageCase, rows: int, **settings: Any) -> Config:
+        """Makes the config of a case: its networks and batch, this engine, no evaluation."""
         return Config(
             env=env,
             hidden=case.hidden,
@@ -104,6 +110,7 @@ class StableBaselines(Library):
         self.version = version(package)
 
     def updates(self, case: Case) -> Workload:
+        """Returns a workload of updates from a full memory."""
         seen = gymnasium.spaces.Box(-np.inf, np.inf, (case.observations,), np.float32)
         model = self.model(DummyEnv(seen, case.actions), case, ROWS)
         model.learn(1)  # sets up what its training needs
@@ -117,6 +124,7 @@ class StableBaselines(Library):
         return run
 
     def steps(self, env: str, case: Case) -> Workload:
+        """Returns a workload of training steps in this environment."""
         model = self.model(make_single(env), case, 100_000)
         model.learn(WARMUP)
         return lambda count: model.learn(count, reset_num_timesteps=False)
@@ -124,6 +132,7 @@ class StableBaselines(Library):
     def model(
         self, env: Any, case: Case | ImageCase, rows: int, policy: str = "MlpPolicy", **policy_settings: Any
     ) -> Any:
+        """Makes the library's TD3 with the networks, batch and memory of a case."""
         algorithm = importlib.import_module(self.module).TD3
         return algorithm(
             policy,
@@ -158,13 +167,16 @@ class DummyEnv(gymnasium.Env[Any, Any]):
         self._seen = np.zeros(observation_space.shape, observation_space.dtype)
 
     def reset(self, **_: Any) -> tuple[Any, dict[str, Any]]:
+        """Returns the one observation."""
         return self._seen, {}
 
     def step(self, _: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Returns the one observation, with reward 0; the episode never ends."""
         return self._seen, 0.0, False, False, {}
 
 
 def some_transitions(case: Case, rows: int) -> Transitions:
+    """Returns random transitions of the case's sizes, the same ones every time."""
     rng = np.random.default_rng(0)
     return Transitions.in_a_row(
         rng.standard_normal((rows, case.observations), dtype=np.float32),

@@ -55,6 +55,7 @@ class Peak:
         self.threads, self.best = threads, 0.0
 
     def look(self) -> None:
+        """Measures the peak once more, and keeps the best."""
         try:
             self.best = max(self.best, native.peak(self.threads, 0.05))
         except native.Missing:
@@ -64,12 +65,14 @@ class Peak:
 def updates_of(
     case: Case, found: list[Library], peak: Peak, rounds: int, seconds: float, say: Callable[[str], None]
 ) -> dict[str, Any]:
+    """Measures the updates per second of each library."""
     say(f"updates, {case.words} …")
     speeds = interleave({one.name: one.updates(case) for one in found}, rounds, seconds, peak.look)
     return {"case": case._asdict(), "operations": operations(case), "speeds": as_data(speeds)}
 
 
 def steps_of(found: list[Library], rounds: int, seconds: float, say: Callable[[str], None]) -> dict[str, Any]:
+    """Measures the steps per second of each library, and where our own time is spent."""
     case = CASES["author"]
     say(f"steps on {ENV}, one update each, {case.words} …")
     speeds = interleave({one.name: one.steps(ENV, case) for one in found}, rounds, seconds)
@@ -108,6 +111,8 @@ class Clock:
         self.seconds = 0.0
 
     def around(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Returns the function with its time added to this clock."""
+
         def clocked(*arguments: Any) -> Any:
             began = time.perf_counter()
             result = function(*arguments)
@@ -125,6 +130,7 @@ class ClockedEnvironment(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._step = clock.around(env.step)
 
     def step(self, action: Any) -> Any:
+        """Steps the environment, on the clock."""
         return self._step(action)
 
 
@@ -155,6 +161,7 @@ def acting(rounds: int) -> dict[str, Any]:
 
 
 def repeat(agent: Agent, observation: Any, count: int) -> None:
+    """Asks the agent for `count` single actions."""
     for _ in range(count):
         agent.act(observation)
 
@@ -192,6 +199,7 @@ def pixels(found: list[Library], rounds: int, seconds: float, say: Callable[[str
 def images_of(
     case: ImageCase, found: list[Library], rounds: int, seconds: float, say: Callable[[str], None]
 ) -> dict[str, Any]:
+    """Measures updates from images: their speed, passes through encoders, and bytes per transition."""
     say(f"images, {case.words} …")
     rows, rounds = some_images(case), max(1, rounds // case.share)
     seeing = list(image_workloads(case, found, rows))
@@ -205,4 +213,5 @@ def images_of(
 
 
 def as_data(speeds: dict[str, Speed]) -> dict[str, dict[str, float]]:
+    """Returns the speeds as plain data."""
     return {name: speed._asdict() for name, speed in speeds.items()}

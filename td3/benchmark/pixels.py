@@ -80,6 +80,7 @@ def among(found: Iterable[Library]) -> Iterator[Td3Library | StableBaselines]:
 
 
 def model_of(case: ImageCase, library: StableBaselines, shared: bool) -> Any:
+    """Makes Stable-Baselines3's TD3 for images, with one shared encoder or an encoder each."""
     model = library.model(
         DummyEnv(space_of(case), case.actions),
         case,
@@ -99,6 +100,7 @@ def space_of(case: ImageCase) -> Box:
 
 
 def train(model: Any, batch: int, count: int) -> None:
+    """Performs `count` updates."""
     model.train(gradient_steps=count, batch_size=batch)
 
 
@@ -114,6 +116,7 @@ class Extractor(nn.Module):
         self.layers = nn.Sequential(encoder.convolutions, nn.Flatten(), encoder.joined, encoder.norm, nn.Tanh())
 
     def forward(self, pixels: Tensor) -> Tensor:
+        """Maps (B, channels, H, W) to (B, features)."""
         features: Tensor = self.layers(pixels)
         return features
 
@@ -123,6 +126,7 @@ def passes(workload: ImageWorkload) -> Passes:
     forward, back = [], []
 
     def count(_module: nn.Module, _pixels: Any, features: Tensor) -> None:
+        """Counts a forward pass, and its backward pass if it has one."""
         forward.append(features.shape)
         if features.requires_grad:
             features.register_hook(lambda gradient: back.append(gradient.shape))
@@ -168,6 +172,7 @@ def refusals(found: Iterable[Library]) -> dict[str, str]:
 
 
 def buffer_of(kind: str, rows: int, space: Any, actions: int, **settings: Any) -> Any:
+    """Makes a replay buffer of Stable-Baselines3."""
     buffers = importlib.import_module("stable_baselines3.common.buffers")
     return getattr(buffers, kind)(rows, space, Box(-1, 1, (actions,), np.float32), "cpu", **settings)
 
@@ -178,6 +183,7 @@ def held(memory: Any, rows: int) -> int:
 
 
 def arrays(thing: Any) -> Iterator[NDArray[Any]]:
+    """Yields the arrays in a memory's attributes."""
     if isinstance(thing, np.ndarray):
         yield thing
     elif isinstance(thing, dict | Links):

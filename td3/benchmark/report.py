@@ -16,6 +16,7 @@ def tables(result: dict[str, Any]) -> str:
 
 
 def sections(run: dict[str, Any]) -> Iterator[list[str]]:
+    """Yields the tables of one number of threads, each as lines."""
     threads = counted(run["threads"], "thread")
     names = list(run["libraries"])
     if "updates" in run:
@@ -54,6 +55,7 @@ def sections(run: dict[str, Any]) -> Iterator[list[str]]:
 
 
 def growth_tables(run: dict[str, Any], threads: str) -> Iterator[list[str]]:
+    """Yields the tables of how speed grows with batch and width."""
     growth, peak = run["growth"], run["peak_gflops"]
     for name in ("batch", "width"):
         points = growth[name]
@@ -79,6 +81,7 @@ def growth_tables(run: dict[str, Any], threads: str) -> Iterator[list[str]]:
 
 
 def pixel_tables(pixels: dict[str, Any], threads: str) -> Iterator[list[str]]:
+    """Yields the tables of images: speed, passes through encoders, and bytes per transition."""
     cases = list(pixels["cases"].values())
     names, keepers = list(cases[0]["speeds"]), list(cases[0]["bytes"])
     rounds = " and ".join(str(one["rounds"]) for one in cases)
@@ -102,17 +105,20 @@ def pixel_tables(pixels: dict[str, Any], threads: str) -> Iterator[list[str]]:
 
 
 def image_row(one: dict[str, Any], names: list[str]) -> str:
+    """Formats one image case's speeds as a row."""
     speeds = one["speeds"]
     return row([ImageCase(**one["case"]).words, *rates(speeds, names, digits=1), *ratios(speeds, names)])
 
 
 def byte_row(one: dict[str, Any], keepers: list[str]) -> str:
+    """Formats one image case's bytes per transition as a row."""
     taken = one["bytes"]
     times = [f"{taken[name] / taken[keepers[0]]:.1f} ×" for name in keepers[1:]]
     return row([ImageCase(**one["case"]).seen, *(f"{taken[name]:,.0f}" for name in keepers), *times])
 
 
 def update_row(one: dict[str, Any], names: list[str], peak: float) -> str:
+    """Formats one case's speeds as a row."""
     speeds = one["speeds"]
     share = speeds[names[0]]["best"] * one["operations"] / 1e9 / peak
     shares = [] if math.isnan(peak) else [f"{share:.2f}"]
@@ -120,22 +126,27 @@ def update_row(one: dict[str, Any], names: list[str], peak: float) -> str:
 
 
 def rates(speeds: dict[str, Any], names: list[str], digits: int = 0) -> list[str]:
+    """Formats each library's best and median speed."""
     return [f"{speeds[name]['best']:,.{digits}f} ({speeds[name]['median']:,.{digits}f})" for name in names]
 
 
 def ratios(speeds: dict[str, Any], names: list[str]) -> list[str]:
+    """Formats the first library's best speed as a multiple of each other's."""
     return [f"{speeds[names[0]]['best'] / speeds[name]['best']:.1f} ×" for name in names[1:]]
 
 
 def versus(names: list[str]) -> list[str]:
+    """Returns the headings of the columns that `ratios` fills."""
     return [f"vs {name}" for name in names[1:]]
 
 
 def head(words: list[str]) -> list[str]:
+    """Returns the two lines that begin a table."""
     return [row(words), row(["---"] * len(words))]
 
 
 def row(words: list[str]) -> str:
+    """Formats one line of a table."""
     return "| " + " | ".join(words) + " |"
 
 
@@ -170,6 +181,7 @@ def draw(result: dict[str, Any], path: Path) -> None:
 
 
 def plot_case(axes: Any, speeds: dict[str, Any], title: str) -> None:
+    """Plots the speeds of one case as bars."""
     heights = [speed["best"] for speed in speeds.values()]
     bars = axes.bar(range(len(heights)), heights, 0.8, color=COLOURS[: len(heights)])
     axes.bar_label(bars, [f"{height:,.0f}" for height in heights], fontsize=8, padding=1)
@@ -181,6 +193,7 @@ def plot_case(axes: Any, speeds: dict[str, Any], title: str) -> None:
 
 
 def plot_growth(axes: Any, points: dict[str, Any], peak: float, name: str) -> None:
+    """Plots the share of the peak that is reached as the batch or the width grows."""
     axes.plot(list(points), [point["gflops"] / peak for point in points.values()], marker="o", color=COLOURS[0])
     axes.set_ylim(0, 1)
     axes.set_xlabel("batch size, networks 256-256" if name == "batch" else "width of both layers, batch 256")
@@ -189,6 +202,7 @@ def plot_growth(axes: Any, points: dict[str, Any], peak: float, name: str) -> No
 
 
 def plain_frame(axes: Any) -> None:
+    """Leaves a light grid, and no frame at the top and the right."""
     axes.grid(axis="y", alpha=0.25)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

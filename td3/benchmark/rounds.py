@@ -43,6 +43,7 @@ def calibrate(run: Workload, seconds: float) -> int:
 
 
 def timed(run: Workload, count: int) -> float:
+    """Returns the seconds that `count` repetitions take."""
     began = time.perf_counter()
     run(count)
     return time.perf_counter() - began

@@ -1,7 +1,7 @@
 """The only package that uses Gymnasium: ids and callables come in, checked rows in fixed units go out.
 
 Outside of it every observation is a row of float32 numbers, or of bytes where there are images, and every action lies
-in [−1, 1]; nobody else knows about spaces, bounds, autoreset modes or processes. Whatever an environment does wrong
+in [−1, 1]; no other package knows spaces, bounds, autoreset modes or processes. Whatever an environment does wrong
 ends here, in one `EnvironmentFailure` that names the environment, its step and the field.
 """
 

@@ -63,7 +63,7 @@ class ActionMap:
 
 
 def all_finite(numbers: NDArray[Any]) -> bool:
-    """Tells whether all numbers are finite; the sum of squares nearly always shows it, in a third of the time."""
+    """Returns whether all numbers are finite; the sum of squares nearly always shows it, in a third of the time."""
     return math.isfinite(np.vdot(numbers, numbers)) or bool(np.isfinite(numbers).all())
 
 

@@ -31,7 +31,7 @@ class Envs(Protocol):
         """Begins every episode anew; steps are counted on from `steps`, or from none."""
 
     def step(self, actions: Float32s) -> StepResult:
-        """Executes one action in each environment; one whose episode ended is reset."""
+        """Executes one action in each environment; an environment is reset after its episode ended."""
 
     def capture(self) -> list[Episode]:
         """Returns how each episode under way began, and the actions since."""

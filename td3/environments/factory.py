@@ -137,7 +137,7 @@ def _made_knowing(kinds: Mapping[str, type[Leaf]], make: Callable[[], Any]) -> A
 
 
 def takes(make: Callable[..., Any], name: str) -> bool:
-    """Tells whether a callable has an argument of this name, or takes any."""
+    """Returns whether a callable has an argument of this name, or takes any."""
     try:
         known = inspect.signature(make).parameters.values()
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Turns what environments do wrong into one sentence each, and decides whose fault an exception is.
+"""Turns what environments do wrong into one sentence each, and decides which exceptions are an environment's fault.
 
 An environment may raise anything, `SystemExit` and other BaseExceptions included, from any of its methods and from
 whatever it returns. Only what a user's Ctrl-C raises is the user's.

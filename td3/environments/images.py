@@ -10,7 +10,7 @@ from td3.config import SMALLEST_IMAGE
 
 
 def is_image(space: Space[Any], frame_stack: int = 1) -> bool:
-    """Tells whether a space is an image: bytes from 0 to 255, (H, W), (H, W, C) or (C, H, W), or frames of those.
+    """Returns whether a space is an image: bytes from 0 to 255, (H, W), (H, W, C) or (C, H, W), or frames of those.
 
     With a `frame_stack`, whether it was one before so many were stacked.
     """

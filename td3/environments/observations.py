@@ -67,7 +67,7 @@ class ObservationMap:
         return self.layout.joined(frames, vectors)
 
     def rows(self, observation: Any) -> tuple[Rows, bool]:
-        """Maps one observation or a batch of them to rows, (n, size), and tells whether it was a batch."""
+        """Maps one observation or a batch of them to rows, (n, size); returns them, and whether it was a batch."""
         leaf = self.leaves[0]
         value = leaf.value(observation)
         if value.ndim == len(leaf.shape) + 1:  # one more dimension in front than the space has
@@ -94,7 +94,7 @@ class Leaf:
 
     @classmethod
     def accepts(cls, name: str, space: Space[Any], frame_stack: int) -> bool:
-        """Tells whether this space, found under this name in the observation, is of this kind."""
+        """Returns whether this space, found under this name in the observation, is of this kind."""
         raise NotImplementedError
 
     def stored_shape(self) -> tuple[int, ...]:
@@ -127,7 +127,7 @@ class Leaf:
         return value
 
     def is_dtype(self, dtype: np.dtype[Any]) -> bool:
-        """Tells whether a value of another dtype than the space's can be taken for one of this."""
+        """Returns whether a value of another dtype than the space's can be taken for one of this."""
         return np.can_cast(dtype, self.dtype, "same_kind")
 
 
@@ -138,11 +138,13 @@ class VectorLeaf(Leaf):
 
     @classmethod
     def accepts(cls, name: str, space: Space[Any], frame_stack: int) -> bool:  # noqa: ARG003
+        """Returns whether the space is a Box or MultiBinary of real numbers."""
         if not isinstance(space, spaces.Box | spaces.MultiBinary):
             return False
         return space.dtype is not None and np.dtype(space.dtype).kind in "fiub"
 
     def convert(self, values: NDArray[Any], count: int) -> NDArray[Any]:
+        """Converts values to float32, (count, size); refuses what is not finite."""
         shape = (count, self.size)
         if float(np.vdot(values, values)) < LARGEST_SQUARE:  # nearly always; not if a number is not finite or too large
             return values.astype(np.float32).reshape(shape)
@@ -154,6 +156,7 @@ class VectorLeaf(Leaf):
         return flat
 
     def oddities(self) -> list[str]:
+        """Returns a note if the numbers look like an image that is not uint8."""
         if len(self.shape) != 3 or self.size < 3 * SMALLEST_IMAGE**2:
             return []
         size = self.size
@@ -167,14 +170,17 @@ class CategoryLeaf(Leaf):
 
     @classmethod
     def accepts(cls, name: str, space: Space[Any], frame_stack: int) -> bool:  # noqa: ARG003
+        """Returns whether the space is Discrete."""
         return isinstance(space, spaces.Discrete)
 
     def stored_shape(self) -> tuple[int, ...]:
+        """Returns the number of categories."""
         space: Any = self.space
         self.start = int(space.start)
         return (int(space.n),)
 
     def convert(self, values: NDArray[Any], count: int) -> NDArray[Any]:
+        """Converts values to one-hot rows, (count, categories); refuses what is outside of the space."""
         values = values.reshape(-1)
         index, categories = values.astype(np.int64) - self.start, self.size
         outside = (index < 0) | (index >= categories)
@@ -196,22 +202,27 @@ class ImageLeaf(Leaf):
 
     @classmethod
     def accepts(cls, name: str, space: Space[Any], frame_stack: int) -> bool:  # noqa: ARG003
+        """Returns whether the space is an image, or a stack of them."""
         return is_image(space, frame_stack)
 
     def stored_shape(self) -> tuple[int, ...]:
+        """Returns (channels, height, width) of one stored frame."""
         self._inner = self.shape[1:] if self.stack > 1 else self.shape
         self._order, (frames, height, width, channels) = arrangement(self._inner)
         return frames * channels, height, width
 
     def convert(self, values: NDArray[Any], count: int) -> NDArray[Any]:
+        """Converts frames to (count, stack, size), channels first."""
         inner = values.reshape(count, self.stack, *self._inner)
         axes = (0, 1, *(2 + axis for axis in self._order))
         return inner.transpose(axes).reshape(count, self.stack, self.size)
 
     def is_dtype(self, dtype: np.dtype[Any]) -> bool:  # noqa: ARG002
+        """Returns False: an image is uint8 and nothing else."""
         return False
 
     def oddities(self) -> list[str]:
+        """Returns a note if the environment seems to stack frames itself."""
         if len(self.shape) != 4 or self.stack > 1:
             return []
         return [

@@ -41,7 +41,7 @@ class ProcessEnvs:
         self._shares = [slice(int(share[0]), int(share[-1]) + 1) for share in shares]
         self._steps = 0
         self._failed = False
-        self._pending = ""  # the call whose answers are still to be read
+        self._pending = ""  # the call that still has answers to be read
         self._read: dict[_Worker, Any] = {}  # those of them that have been
         self._workers: list[_Worker] = []
         try:
@@ -57,30 +57,35 @@ class ProcessEnvs:
 
     @property
     def steps(self) -> list[int]:
+        """Returns the steps that each environment has played since the run began."""
         return [self._steps] * self.num_envs
 
     def reset(self, seeds: Sequence[int], steps: Sequence[int] = ()) -> Rows:
+        """Resets all environments with these seeds."""
         self._steps = max(steps, default=0)
         self._ask("reset", [(list(seeds[share]), list(steps[share])) for share in self._shares])
         return np.concatenate(self._answers("reset", self.timeout))
 
     def step(self, actions: Float32s) -> StepResult:
+        """Executes one action in each environment, all workers at once."""
         self._steps += 1
         try:
             self._ask("step", [(actions[share],) for share in self._shares])
             results = self._answers("step", self.timeout)
         except BaseException:
-            self._steps -= 1  # what failed half way counts for nobody
+            self._steps -= 1  # a step that failed half way does not count
             raise
         return StepResult(*(np.concatenate(column) for column in zip(*results, strict=True)))
 
     def capture(self) -> list[Episode]:
+        """Returns how each episode under way began, and the actions since."""
         self._ask("capture", [()] * len(self._workers))
         return [episode for share in self._answers("capture", self.timeout) for episode in share]
 
     def restore(
         self, episodes: Sequence[Episode], observations: Rows, seeds: Sequence[int], steps: Sequence[int]
     ) -> tuple[Rows, list[str]]:
+        """Replays every episode in its worker, or begins another from its seed."""
         self._steps = max(steps)
         shares = [(episodes[share], observations[share], seeds[share], steps[share]) for share in self._shares]
         self._ask("restore", shares)
@@ -137,6 +142,7 @@ class ProcessEnvs:
         return f"Environment{plural} {', '.join(map(str, numbers))} ({self.name}), step {self._steps}"
 
     def close(self) -> None:
+        """Ends every worker."""
         for worker in self._workers:
             worker.stop()
         self._workers = []
@@ -166,7 +172,7 @@ def environment_for_children() -> dict[str, str]:
 
 
 def is_tied() -> bool:
-    """Tells whether a child may ask the kernel to end it when we end.
+    """Returns whether a child may ask the kernel to end it when we end.
 
     That notice is about the thread that started the child: only the main thread is sure to live as long as the run.
     """
@@ -194,6 +200,7 @@ class _Worker:
             self.connection.send_bytes(make)
 
     def ended(self) -> str:
+        """Returns how the process ended."""
         try:
             return how_it_ended(self.process.wait(timeout=5))
         except subprocess.TimeoutExpired:

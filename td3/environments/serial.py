@@ -39,18 +39,21 @@ class SerialEnvs:
 
     @property
     def steps(self) -> list[int]:
+        """Returns the steps that each environment has played since the run began."""
         return [self._steps] * self.num_envs
 
     def reset(self, seeds: Sequence[int], steps: Sequence[int] = ()) -> Rows:
+        """Resets all environments with these seeds."""
         self._steps = max(steps, default=0)
         return np.stack([self._reset(index, seed) for index, seed in enumerate(seeds)])
 
     def step(self, actions: Float32s) -> StepResult:
+        """Executes one action in each environment, one after the other."""
         self._steps += 1
         try:
             return self._step_all(actions)
         except BaseException:
-            self._steps -= 1  # what failed half way counts for nobody
+            self._steps -= 1  # a step that failed half way does not count
             raise
 
     def _step_all(self, actions: Float32s) -> StepResult:
@@ -85,6 +88,7 @@ class SerialEnvs:
     def restore(
         self, episodes: Sequence[Episode], observations: Rows, seeds: Sequence[int], steps: Sequence[int]
     ) -> tuple[Rows, list[str]]:
+        """Replays every episode, or begins another from its seed."""
         self._steps = max(steps)
         now, failures = observations.copy(), [""] * self.num_envs
         for index, (episode, expected) in enumerate(zip(episodes, observations, strict=True)):
@@ -157,6 +161,7 @@ class SerialEnvs:
         return f"{self.role} {self.first + index} ({self.name}), step {self._steps}"
 
     def close(self) -> None:
+        """Closes every environment; what they raise is ignored."""
         left = patience(CLOSING)
         for env in self.envs:
             close_quietly(env.close, max(1.0, left()))

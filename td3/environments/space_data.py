@@ -81,9 +81,11 @@ class _Box(msgspec.Struct, tag="Box"):
     high: Any = None
 
     def size(self) -> int:
+        """Returns how many numbers a value has."""
         return max(SMALLEST, math.prod(self.shape))
 
     def make(self) -> Any:
+        """Makes the space."""
         shape, dtype = tuple(self.shape), _DTYPES[self.dtype]
         low: Any = -np.inf
         high: Any = np.inf
@@ -99,9 +101,11 @@ class _Discrete(msgspec.Struct, tag="Discrete"):
     start: int
 
     def size(self) -> int:
+        """Returns the number of categories."""
         return max(SMALLEST, self.n)
 
     def make(self) -> Any:
+        """Makes the space."""
         return spaces.Discrete(self.n, start=self.start)
 
 
@@ -110,9 +114,11 @@ class _MultiDiscrete(msgspec.Struct, tag="MultiDiscrete"):
     start: Any
 
     def size(self) -> int:
+        """Returns the number of categories of all entries."""
         return int(np.maximum(SMALLEST, _numbers(self.nvec, "i")).sum(dtype=np.float64))
 
     def make(self) -> Any:
+        """Makes the space."""
         return spaces.MultiDiscrete(_numbers(self.nvec, "i"), start=_numbers(self.start, "i"))
 
 
@@ -120,9 +126,11 @@ class _MultiBinary(msgspec.Struct, tag="MultiBinary"):
     shape: list[_Length]
 
     def size(self) -> int:
+        """Returns how many numbers a value has."""
         return max(SMALLEST, math.prod(self.shape))
 
     def make(self) -> Any:
+        """Makes the space."""
         return spaces.MultiBinary(self.shape)
 
 
@@ -130,9 +138,11 @@ class _Dict(msgspec.Struct, tag="Dict"):
     spaces: list[tuple[str | int, "_Described"]]  # pairs keep their order
 
     def size(self) -> int:
+        """Returns how many numbers all inner spaces have."""
         return sum(inner.size() for _, inner in self.spaces)
 
     def make(self) -> Any:
+        """Makes the space."""
         return spaces.Dict([(key, inner.make()) for key, inner in self.spaces])  # type: ignore[misc]
 
 
@@ -140,9 +150,11 @@ class _Tuple(msgspec.Struct, tag="Tuple"):
     spaces: list["_Described"]
 
     def size(self) -> int:
+        """Returns how many numbers all inner spaces have."""
         return sum(inner.size() for inner in self.spaces)
 
     def make(self) -> Any:
+        """Makes the space."""
         return spaces.Tuple([inner.make() for inner in self.spaces])
 
 

@@ -48,20 +48,23 @@ class GymVectorEnvs:
 
     @property
     def steps(self) -> list[int]:
+        """Returns the steps that each environment has played since the run began."""
         return [int(count) for count in self._steps]
 
     def reset(self, seeds: Sequence[int], steps: Sequence[int] = ()) -> Rows:
+        """Resets all environments with these seeds."""
         self._only_reset[:] = False
         self._steps = np.array(steps or [0] * self.num_envs, np.int64)
         return self._ask("reset", lambda: self._rows(self._reset(seed=list(seeds))))
 
     def step(self, actions: Float32s) -> StepResult:
+        """Executes one action in each environment; one that only resets in this call counts no step."""
         before = self._steps
         self._steps = before + ~self._only_reset
         try:
             return self._ask("step", lambda: self._step_all(actions))
         except BaseException:
-            self._steps = before  # what failed half way counts for nobody
+            self._steps = before  # a step that failed half way does not count
             raise
 
     def _step_all(self, actions: Float32s) -> StepResult:
@@ -93,6 +96,7 @@ class GymVectorEnvs:
         seeds: Sequence[int],
         steps: Sequence[int],
     ) -> tuple[Rows, list[str]]:
+        """Resets all environments: inside a vector environment no episode can be replayed."""
         why = "cannot be brought back: it is part of a ready-made vector environment."
         return self.reset(seeds, steps), [f"Environment {row} {why}" for row in range(self.num_envs)]
 
@@ -135,7 +139,7 @@ class GymVectorEnvs:
             raise EnvironmentFailure(f"{self._guilty(observation)}: {problem}.") from None
 
     def _guilty(self, observation: Any) -> str:
-        """Names the environment whose part of a batch is bad, as far as it can be known."""
+        """Names the environment that returned the bad part of a batch, as far as it can be known."""
         for row in range(self.num_envs):
             try:
                 self.observation.flatten_one(_pick(observation, row))
@@ -184,6 +188,7 @@ class GymVectorEnvs:
         return f"Environment {numbers} ({self.name}), step {int(np.max(self._steps[rows]))}"
 
     def close(self) -> None:
+        """Closes the vector environment; what it raises is ignored."""
         close_quietly(self._close)
         with contextlib.suppress(Exception):  # or it would be closed once more when it is collected, and hang again
             self.envs.unwrapped.closed = True

@@ -41,6 +41,7 @@ def serve(connection: "Connection[Any, Any]") -> None:
     envs: list[SerialEnvs] = []
 
     def start() -> tuple[Any, Any]:
+        """Makes the environments, and returns their spaces."""
         envs.append(make_local(name, cloudpickle.loads(by_value), first, count, wrappers))
         return envs[0].observation.space, envs[0].action.space
 
@@ -52,7 +53,7 @@ def serve(connection: "Connection[Any, Any]") -> None:
 
 
 def _answer(connection: "Connection[Any, Any]", who: str, function: Callable[..., Any], *arguments: Any) -> bool:
-    """Sends what the function returns or, whatever it raises, why not; tells whether it returned."""
+    """Sends what the function returns or, whatever it raises, why not; returns whether it returned."""
     try:
         reply, fine = ForkingPickler.dumps(("done", function(*arguments))), True
     except TD3Error as problem:  # without its causes, which might not survive the journey

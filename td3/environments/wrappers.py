@@ -61,6 +61,7 @@ class Repeated(gymnasium.Wrapper[Any, Any, Any, Any]):
         self.times = times
 
     def step(self, action: Any) -> Any:
+        """Executes the action several times, or until the episode ends, and adds up the rewards."""
         total = 0.0
         for _ in range(self.times):
             observation, reward, terminated, truncated, info = self.env.step(action)
@@ -83,10 +84,12 @@ class Rendered(gymnasium.Wrapper[Any, Any, Any, Any]):
             self._rendering = images_loaded_once
 
     def reset(self, **how: Any) -> Any:
+        """Resets, and returns the rendered image as observation."""
         _, info = self.env.reset(**how)
         return self._frame(), info
 
     def step(self, action: Any) -> Any:
+        """Steps, and returns the rendered image as observation."""
         _, reward, terminated, truncated, info = self.env.step(action)
         return self._frame(), reward, terminated, truncated, info
 
@@ -122,11 +125,13 @@ class Prepared(gymnasium.Wrapper[Any, Any, Any, Any]):
             )
 
     def reset(self, **how: Any) -> Any:
+        """Resets, and returns the first observation prepared."""
         observation, info = self.env.reset(**how)
         self._held.clear()
         return self._prepared(observation), info
 
     def step(self, action: Any) -> Any:
+        """Steps, and returns the observation prepared."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         return self._prepared(observation), reward, terminated, truncated, info
 

@@ -27,6 +27,7 @@ class VectorEncoder(nn.Module):
         self.size = size
 
     def forward(self, observation: Tensor) -> Tensor:
+        """Returns (B, size) as it is."""
         return observation
 
 
@@ -54,6 +55,7 @@ class ImageEncoder(nn.Module):
         self.norm = nn.LayerNorm(features)
 
     def forward(self, frames: Tensor) -> Tensor:
+        """Maps (B, stack, frame) bytes to (B, features)."""
         pixels = frames.reshape(len(frames), *self.shape)
         # Bytes become floats only here; with channels last the convolutions are fastest on a CPU.
         pixels = pixels.to(dtype=self.joined.weight.dtype, memory_format=torch.channels_last).div_(255).sub_(0.5)
@@ -104,6 +106,7 @@ class CombinedEncoder(nn.Module):
         self.size: int = sum(encoder.size for encoder, _ in (*frames, *numbers))
 
     def forward(self, observation: Tensor) -> Tensor:
+        """Maps (B, row) to (B, features of all parts)."""
         encoders, features, numbers = list(self.parts), [], observation
         if self._frames:
             layout = self.layout

@@ -90,6 +90,7 @@ def parameters(config: Config, layout: Layout, action_size: int) -> int:
     """Counts the numbers of an actor, two critics and their encoder."""
 
     def perceptron(inputs: int, hidden: Sequence[int], outputs: int) -> int:
+        """Counts the weights and biases of one perceptron."""
         return sum((before + 1) * after for before, after in pairwise((inputs, *hidden, outputs)))
 
     with own_stream(0):  # custom layers may draw initial weights; td3's are not drawn here and take no RAM yet
@@ -178,5 +179,6 @@ def cores() -> int:
 
 
 def check_device(device: str) -> None:
+    """Refuses CUDA if PyTorch sees no GPU."""
     if device == "cuda" and not torch.cuda.is_available():
         raise ConfigError("device must be cpu here: this PyTorch sees no CUDA GPU; got 'cuda'.")

@@ -37,10 +37,12 @@ class Means:
         return means
 
     def capture(self) -> dict[str, Any]:
+        """Returns the sums and counts as plain data."""
         self._add_up()
         return {"sums": dict(self._sums), "counts": dict(self._counts)}
 
     def restore(self, data: dict[str, Any]) -> None:
+        """Restores what `capture` returned."""
         self._sums = {name: float(data["sums"][name]) for name in self.names if name in data["sums"]}
         self._counts = {name: int(data["counts"][name]) for name in self._sums}
 

@@ -22,6 +22,7 @@ class Actor(nn.Module):
         self.layers = perceptron(uninitialised_linear, features, hidden, action_size)
 
     def forward(self, features: Tensor) -> Tensor:
+        """Maps (B, features) to (B, action_size)."""
         return torch.tanh(self.layers(features))
 
 
@@ -67,10 +68,12 @@ class TwinLinear(nn.Module):
         self.weight = nn.Parameter(torch.empty(2, inputs, outputs))
         self.bias = nn.Parameter(torch.empty(2, 1, outputs))
 
-    def forward(self, x: Tensor) -> Tensor:  # (2, B, inputs) → (2, B, outputs)
+    def forward(self, x: Tensor) -> Tensor:
+        """Maps (2, B, inputs) to (2, B, outputs)."""
         return torch.baddbmm(self.bias, x, self.weight)
 
-    def first(self, x: Tensor) -> Tensor:  # (B, inputs) → (B, outputs)
+    def first(self, x: Tensor) -> Tensor:
+        """Maps (B, inputs) to (B, outputs) with the first of both layers."""
         return torch.addmm(self.bias[0], x, self.weight[0])
 
 
@@ -83,6 +86,7 @@ def uninitialised_linear(inputs: int, outputs: int) -> nn.Module:
 def perceptron(
     linear: Callable[[int, int], nn.Module], inputs: int, hidden: Iterable[int], outputs: int
 ) -> nn.Sequential:
+    """Makes linear layers of these sizes, with a ReLU between each two."""
     layers: list[nn.Module] = []
     for units in hidden:
         layers += [linear(inputs, units), nn.ReLU()]

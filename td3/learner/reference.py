@@ -40,6 +40,7 @@ class NumpyReference:
         self.count = 0
 
     def update(self, s: Array, a: Array, r: Array, s2: Array, terminated: Array, discount: Array, noise: Array) -> None:
+        """Performs one update on (B, …) arrays; `noise` is standard normal, (B, action_size)."""
         self.count += 1
         rows = len(r)
         next_action = np.tanh(forward(self.actor_target, s2)[-1])
@@ -73,12 +74,15 @@ class NumpyReference:
 
 
 class NumpyAdam:
+    """Performs Adam's steps on layers, in place."""
+
     def __init__(self, layers: Layers, lr: float) -> None:
         self.layers, self.lr, self.t = layers, lr, 0
         self.m = [(np.zeros_like(w), np.zeros_like(b)) for w, b in layers]
         self.v = [(np.zeros_like(w), np.zeros_like(b)) for w, b in layers]
 
     def step(self, gradients: Layers) -> None:
+        """Moves the layers one step against these gradients."""
         self.t += 1
         for weights, grads, means, squares in zip(self.layers, gradients, self.m, self.v, strict=True):
             for x, g, m, v in zip(weights, grads, means, squares, strict=True):
@@ -112,12 +116,14 @@ def backward(layers: Layers, trace: list[Array], grad: Array) -> tuple[Layers, A
 
 
 def polyak(target: Layers, network: Layers, tau: float) -> None:
+    """Moves the target towards the network by the share `tau`, in place."""
     for (tw, tb), (w, b) in zip(target, network, strict=True):
         tw[...] = tau * w + (1 - tau) * tw
         tb[...] = tau * b + (1 - tau) * tb
 
 
 def copied(layers: Layers) -> Layers:
+    """Returns a copy of the layers in float64."""
     return [(w.astype(np.float64).copy(), b.astype(np.float64).copy()) for w, b in layers]
 
 

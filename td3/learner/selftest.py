@@ -28,6 +28,8 @@ CONFIG = Config(env="none", hidden=HIDDEN, batch_size=ROWS, buffer_size=1)
 
 
 class Result(NamedTuple):
+    """Holds the outcome of one comparison with the reference."""
+
     engine: str
     precision: str
     updates: int
@@ -36,6 +38,7 @@ class Result(NamedTuple):
 
     @property
     def passed(self) -> bool:
+        """Returns whether the error is within the limit."""
         return self.error <= self.limit
 
 
@@ -52,6 +55,7 @@ def selftest(updates: int = UPDATES, seed: int = 0) -> Iterator[Result]:
 
 
 def compare(kind: type[Learner], dtype: torch.dtype, updates: int, seed: int) -> float:
+    """Returns the largest relative error of a learner against the reference after so many updates."""
     config = CONFIG
     learner = kind(Layout(OBSERVATIONS), ACTIONS, config, seed)
     for network in learner.networks().values():

@@ -15,12 +15,23 @@ from td3.replay import AnyMemory
 class Stored(Protocol):
     """The parts of a checkpoint that are read here."""
 
-    def has(self, group: str) -> bool: ...
-    def tensors(self, group: str, most: int = ...) -> dict[str, Any]: ...
-    def arrays(self, group: str, most: int = ...) -> dict[str, Any]: ...
-    def memory_problem(self) -> str: ...
-    def fill(self, memory: AnyMemory, state: Mapping[str, Any]) -> None: ...
-    def fill_undamaged(self, memory: AnyMemory) -> tuple[int, list[str]]: ...
+    def has(self, group: str) -> bool:
+        """Returns whether it holds named arrays of this group."""
+
+    def tensors(self, group: str, most: int = ...) -> dict[str, Any]:
+        """Returns a group as torch tensors, which take at most `most` bytes."""
+
+    def arrays(self, group: str, most: int = ...) -> dict[str, Any]:
+        """Returns a group as NumPy arrays, which take at most `most` bytes."""
+
+    def memory_problem(self) -> str:
+        """Returns what is wrong with the stored rows of the memory, or ''."""
+
+    def fill(self, memory: AnyMemory, state: Mapping[str, Any]) -> None:
+        """Fills the memory with its stored rows; refuses damaged ones."""
+
+    def fill_undamaged(self, memory: AnyMemory) -> tuple[int, list[str]]:
+        """Fills the memory with the rows that are undamaged; returns how many are lost, and why."""
 
 
 FORMER_NAME = "encoder.eyes.", "encoder.parts."  # in checkpoints from before November 2026
@@ -104,6 +115,7 @@ def optimizer_tensors(learner: Learner) -> dict[str, Tensor]:
 
 
 def load_optimizers(learner: Learner, tensors: Mapping[str, Tensor]) -> None:
+    """Copies saved state into all optimisers of a learner."""
     for name, optimizer in learner.optimizers().items():
         state: dict[int, dict[str, Tensor]] = {}
         for key, value in part_of(tensors, name).items():
@@ -130,6 +142,7 @@ def fits(state: Mapping[int, Mapping[str, Tensor]], optimizer: Optimizer) -> boo
 
 
 def load(network: nn.Module, tensors: Mapping[str, Tensor], name: str) -> None:
+    """Copies saved numbers into one network; refuses what does not fit."""
     try:
         network.load_state_dict(part_of(tensors, name))
     except RuntimeError as problem:
@@ -140,6 +153,7 @@ def load(network: nn.Module, tensors: Mapping[str, Tensor], name: str) -> None:
 
 
 def part_of(tensors: Mapping[str, Tensor], network: str) -> dict[str, Tensor]:
+    """Returns the tensors of one network, under the names that it uses itself."""
     prefix = network + "."
     return {
         name.removeprefix(prefix).replace(*FORMER_NAME): tensor
@@ -149,4 +163,5 @@ def part_of(tensors: Mapping[str, Tensor], network: str) -> dict[str, Tensor]:
 
 
 def on_cpu(tensor: Tensor) -> Tensor:
+    """Returns the tensor in main memory, contiguous and without gradient."""
     return tensor.detach().cpu().contiguous()

@@ -20,7 +20,7 @@ class Allowance:
         self._again = self._began + SHARE * expected
 
     def due(self) -> bool:
-        """Tells whether there is time for another expense."""
+        """Returns whether there is time for another expense."""
         return self.clock() >= self._again
 
     def spent(self, seconds: float) -> None:

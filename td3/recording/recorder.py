@@ -26,7 +26,7 @@ class Recorder:
     """
 
     def __init__(self, path: Path, config: Config, step: int, clock: Clock = time.perf_counter) -> None:
-        """Opens the file; what it has of steps after `step` did not happen, as the run goes on from there."""
+        """Opens the file; what it has of steps after `step` did not happen, as the run continues from there."""
         self.config = config  # which may change
         self._every = max(config.log_every, config.steps // MOST)
         self.allowance = Allowance(clock)  # the updates themselves count, too
@@ -40,7 +40,7 @@ class Recorder:
         self._file = UpdatesFile(path, step)
 
     def due(self, step: int, updates: int) -> bool:
-        """Tells whether the update after so many is to be recorded."""
+        """Returns whether the update after so many is to be recorded."""
         if not self._file.is_open or self._group is not None:
             return self._file.is_open
         delay = self.config.policy_delay

@@ -99,7 +99,7 @@ class FrameMemory:
         return {name: column[indices] for name, column in self.columns.items()}
 
     def can_sample(self, indices: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Returns which of these indices end a transition all of whose frames are still stored."""
+        """Returns which of these indices end a transition that has all its frames still stored."""
         valid: NDArray[np.bool_] = (self._reach[indices] > self.oldest) & ~self.columns["begins"][indices]
         return valid
 

@@ -15,7 +15,7 @@ class Links:
 
     Rows are numbered as they are written; row number n lies at n modulo the capacity. Rows of several environments are
     interleaved. Links stay within an episode. `after` leads only to rows that are stored; `before` returns row numbers,
-    which tell whether that row is overwritten by now.
+    which show whether that row is overwritten by now.
     """
 
     def __init__(self, capacity: int) -> None:

@@ -7,7 +7,7 @@
     memory/000010000-000015000-….safetensors       rows of the replay memory, written once, shared by checkpoints
 
 A checkpoint is written into a folder with a temporary name, synced, and renamed: it is there whole or not at all.
-Nothing is written over; older ones go only after a newer one is on the disk, and nobody else's file ever goes.
+Nothing is written over; older ones go only after a newer one is on the disk, and no other file is ever removed.
 """
 
 import contextlib
@@ -65,6 +65,8 @@ class Segment(msgspec.Struct):
 
 
 class Manifest(msgspec.Struct):
+    """Lists what a checkpoint holds, with the size and hash of every file."""
+
     format: int
     serial: int  # of the checkpoints of this run: two may stand at one step, when its goal was moved
     step: int
@@ -99,13 +101,16 @@ class Checkpoint:
 
     @property
     def step(self) -> int:
+        """Returns the step it was made at."""
         return self.manifest.step
 
     @property
     def score(self) -> float | None:
+        """Returns the mean return of the evaluation at its step, if there was one."""
         return self.manifest.score
 
     def state(self) -> dict[str, Any]:
+        """Reads its plain data."""
         try:
             return msgspec.json.decode(self._read("state.json", LARGEST_JSON), type=dict[str, Any])
         except (msgspec.DecodeError, RecursionError) as problem:
@@ -219,31 +224,36 @@ class Checkpoint:
 
 
 def plain(name: str) -> str:
+    """Returns the name; refuses one that could lead out of the run's folder."""
     if not PLAIN.fullmatch(name):
         raise RunError(f"{name!r} is no name of a file in a run.")
     return name
 
 
 def file_of(data: bytes) -> File:
+    """Returns the size and hash of these bytes."""
     return File(len(data), hashlib.sha256(data).hexdigest())
 
 
 def agree(path: Path, data: bytes, known: File) -> None:
+    """Refuses data that is not what was written."""
     if file_of(data) != known:
         raise changed(path)
 
 
 def agree_on_disk(path: Path, known: File) -> None:
+    """Refuses a file that is not what was written; reads it piece by piece."""
     if disk.size_of(path) != known.size or disk.digest(path, known.size) != known.sha256:
         raise changed(path)
 
 
 def changed(path: Path) -> RunError:
+    """Returns the error for a file that is not what was written."""
     return RunError(f"{path} is not what was written: its size or SHA-256 differs.")
 
 
 def find(run: Path) -> tuple[list[Checkpoint], dict[Path, str]]:
-    """All checkpoints whose manifest is whole, oldest first; and what is wrong with the others."""
+    """Returns all checkpoints with a whole manifest, oldest first; and what is wrong with the others."""
     found: list[Checkpoint] = []
     wrong: dict[Path, str] = {}
     folder = run / "checkpoints"
@@ -281,7 +291,7 @@ class CheckpointWriter:
         versions: dict[str, Any],
         since: Checkpoint | None = None,
     ) -> None:
-        """`since` is the checkpoint the run goes on from; what is signed with it is not signed anew."""
+        """`since` is the checkpoint the run continues from; what is signed with it is not signed anew."""
         self.run, self.root, self.keep_last, self.keep_best, self.versions = run, root, keep_last, keep_best, versions
         try:
             if not root.is_folder("memory"):  # an empty folder is easily lost in a copy
@@ -303,6 +313,7 @@ class CheckpointWriter:
             self.kept = [one for one in found if one.step < since.step or one.path == since.path]
 
     def publish(self, snapshot: Snapshot, memory: AnyMemory, record: File) -> Checkpoint:
+        """Writes a checkpoint whole, then removes those that are no longer kept."""
         fresh = f".tmp-{uuid.uuid4().hex}"
         try:
             segments = [*self._living(memory), *self._new_rows(memory)]

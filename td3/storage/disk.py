@@ -33,6 +33,7 @@ class Folder:
 
     @classmethod
     def open(cls, path: Path) -> "Folder":
+        """Opens a folder by its path."""
         return cls(os.open(path, os.O_RDONLY | os.O_DIRECTORY))
 
     def folder(self, name: str) -> "Folder":
@@ -40,11 +41,13 @@ class Folder:
         return Folder(os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=self.descriptor))
 
     def make_folder(self, name: str) -> "Folder":
+        """Makes a folder inside, and opens it."""
         _fault("before", "make")
         os.mkdir(name, dir_fd=self.descriptor)
         return self.folder(name)
 
     def names(self) -> list[str]:
+        """Returns the names of its entries."""
         return os.listdir(self.descriptor)  # noqa: PTH208 - a descriptor, not a path
 
     def exists(self) -> bool:
@@ -108,7 +111,7 @@ class Folder:
     def remove_folder(self, name: str, known: Iterable[str], temporary: str) -> None:
         """Removes a folder with the files it is known to hold; any other file in it stays, in a folder NAME-rest.
 
-        It takes the temporary name first: nobody sees half of it under its own.
+        It takes the temporary name first: no reader sees half of it under its own.
         """
         _fault("before", "remove")
         if name != temporary:
@@ -178,6 +181,7 @@ def ending(path: Path, most: int) -> bytes:
 
 
 def size_of(path: Path) -> int:
+    """Returns the size of a regular file."""
     with _opened(path) as (_, size):
         return size
 

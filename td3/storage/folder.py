@@ -24,7 +24,7 @@ from td3.wording import brief
 
 Read = TypeVar("Read")
 PARTS = ("checkpoints", "memory")
-TRIES = 20  # looks at a folder whose checkpoints a living run removes while they are read
+TRIES = 20  # looks at a folder where a living run removes checkpoints while they are read
 
 
 class RunFolder:
@@ -43,6 +43,7 @@ class RunFolder:
 
     @property
     def metrics(self) -> Path:
+        """Returns the path of the metrics."""
         return self.path / "metrics.jsonl"
 
     @property
@@ -93,6 +94,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: str | Path, *, to_write: bool = False) -> "RunFolder":
+        """Opens the folder of an existing run and, with `to_write`, locks it."""
         run = cls(path)
         if not run.path.is_dir():
             raise ConfigError(f"run {str(path)!r} is no folder.")
@@ -161,6 +163,7 @@ class RunFolder:
             return False
 
     def release(self) -> None:
+        """Releases the lock, and closes the folder."""
         if self.lock is not None:
             self.lock.release()
             self.lock = None

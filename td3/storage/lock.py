@@ -41,6 +41,7 @@ class Lock:
             return "another process"
 
     def release(self) -> None:
+        """Releases the lock; a forked child only closes its copy."""
         if self._process == os.getpid():  # a forked child that still has it open would hold it on
             fcntl.flock(self._file, fcntl.LOCK_UN)
         os.close(self._file)

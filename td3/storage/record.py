@@ -17,8 +17,8 @@ LONGEST_ROW = 2**20  # bytes
 class Record:
     """The writing side. NaN and infinity are written as null, which every JSON reader understands.
 
-    It knows the length and the hash of all it has written, so that a checkpoint can tell where the record stood and
-    a resumed run goes on from there: what was written after it is cut off, and each step stands once.
+    It knows the length and the hash of all it has written, so that a checkpoint can say where the record stood and
+    a resumed run continues from there: what was written after it is cut off, and each step stands once.
     """
 
     def __init__(self, path: Path, length: int = 0, folder: disk.Folder | None = None) -> None:
@@ -32,6 +32,7 @@ class Record:
             raise RunError(f"The metrics {path} cannot be written: {problem.strerror}.") from problem
 
     def write(self, step: int, metrics: dict[str, Any]) -> None:
+        """Appends one row; if the disk refuses it, keeps the reason in `problem`."""
         row = msgspec.json.encode({"step": step, **metrics}) + b"\n"
         try:
             if os.pwrite(self._file, row, self.length) != len(row):
@@ -45,6 +46,7 @@ class Record:
         self.length += len(row)
 
     def close(self) -> None:
+        """Closes the file."""
         os.close(self._file)
 
 
@@ -61,6 +63,8 @@ def last_step(path: Path) -> int:
 
 
 class Row(msgspec.Struct):
+    """Holds the step of a row; its metrics are not decoded."""
+
     step: int
 
 

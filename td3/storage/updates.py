@@ -14,7 +14,7 @@ class UpdatesFile:
     """Appends to a run's `updates.jsonl`. Where there is no such file to be had, nothing is written."""
 
     def __init__(self, path: Path, step: int) -> None:
-        """Opens the file and cuts off what it has of steps after `step`: the run goes on from there."""
+        """Opens the file and cuts off what it has of steps after `step`: the run continues from there."""
         self._length = 0
         self._file = open_regular(path)
         if self._file is not None:

@@ -49,6 +49,8 @@ class Host:
         page = Page(self.folder.absolute(), self.host, self.token, most_viewers=viewers)
 
         class Server(uvicorn.Server):
+            """Sets the length of its queue of connections, and ends the page's streams before it stops."""
+
             async def startup(self, sockets: list[socket.socket] | None = None) -> None:
                 await super().startup(sockets)
                 door.listen(WAITING)
@@ -59,6 +61,7 @@ class Host:
 
             @contextlib.contextmanager
             def capture_signals(self) -> Iterator[None]:
+                """Handles signals as the other commands do."""
                 with handled_by(self.handle_exit):
                     yield
 
@@ -80,6 +83,7 @@ class Host:
         if until_closed:
 
             def wait_for_the_end() -> None:
+                """Stops the server when standard input is closed."""
                 sys.stdin.buffer.read()
                 server.should_exit = True
 

@@ -18,6 +18,7 @@ def begun(events: Iterator[Event]) -> Iterator[Event]:
     first = next(events)
 
     def all_events() -> Iterator[Event]:
+        """Yields the first event and the others, and closes them if the loop is left early."""
         try:
             yield first
             yield from events

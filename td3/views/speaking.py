@@ -52,11 +52,13 @@ class Lossy:
         self._stream = stream
 
     def write(self, text: str) -> int:
+        """Writes text if the stream still takes it."""
         with contextlib.suppress(OSError, ValueError):  # ValueError: the stream is closed
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
+        """Flushes the stream if it still can."""
         with contextlib.suppress(OSError, ValueError):
             self._stream.flush()
 

@@ -23,7 +23,9 @@ class Display(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None: ...
-    def show(self, event: Event) -> None: ...
+
+    def show(self, event: Event) -> None:
+        """Shows one event."""
 
 
 class PlainView:
@@ -40,6 +42,7 @@ class PlainView:
     def __exit__(self, *_: object) -> None: ...
 
     def show(self, event: Event) -> None:
+        """Writes a line if the event is worth one."""
         if self.quiet:
             return
         if isinstance(event, Started):
@@ -86,6 +89,7 @@ class LiveView:
         self._live.__exit__(kind, problem, trace)
 
     def show(self, event: Event) -> None:
+        """Takes in one event; the panel shows it at its next refresh."""
         self.step = event.step
         if isinstance(event, Started):
             self.config = event.config
@@ -160,6 +164,7 @@ class LiveView:
 
 
 def noteworthy(event: Resumed | SaveFailed | Noted) -> list[str]:
+    """Returns the lines for an event that the user should notice."""
     if isinstance(event, Noted):
         return [f"Note: {event.note}"]
     if isinstance(event, SaveFailed):
@@ -183,6 +188,7 @@ def beginning(started: Started, folder: Path) -> list[str]:
 
 
 def number(value: float | None) -> str:
+    """Formats a number, or a dash if there is none."""
     if value is None:
         return "–"
     return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.3f}"

@@ -31,6 +31,7 @@ def header() -> str:
 
 
 def main() -> int:
+    """Checks the fingerprints or, with --renew, writes them; exits with a message if they differ."""
     parser = argparse.ArgumentParser(prog="python -m td3.learner.native", description=__doc__)
     parser.add_argument("--renew", action="store_true", help="write them down as the ones it was tested with")
     if parser.parse_args().renew:

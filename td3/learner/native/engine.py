@@ -72,6 +72,7 @@ class NativeLearner(Learner):
         return cast(Batch, MemoryBatch(self.memory, source, indices))
 
     def update(self, batch: "Batch | MemoryBatch", noise: Tensor) -> Update:
+        """Performs one update in C++, on rows of the memory or on a batch of tensors."""
         if isinstance(batch, MemoryBatch):
             return self._perform(batch.source, batch.indices, noise)
         rows, actions = len(batch.action), self.action_size
@@ -87,6 +88,7 @@ class NativeLearner(Learner):
         return self._perform(source, np.arange(rows), noise.contiguous())
 
     def act(self, observations: Rows) -> Float32s:
+        """Returns the actor's actions for (n, observation_size) rows, (n, action_size)."""
         if self._bindings is None or not self._bindings.hold_for_actor(self.actor):
             self._bind()
         return self.engine.act(self.normalise(observations))
@@ -145,7 +147,7 @@ class NativeLearner(Learner):
 
 
 class MemoryBatch:
-    """A batch whose rows are still in the memory; whoever looks at a column gets the tensor that `Batch` would have."""
+    """A batch of rows that are still in the memory; its columns are loaded when read, as the tensors of a `Batch`."""
 
     __slots__ = ("_loaded", "indices", "memory", "source")
 
@@ -228,7 +230,7 @@ class Bindings:
         self.versions = versions(self.watched)
         self.actor = tensors[0]
         self.actor_versions, self.actor_pointers = versions(self.actor), pointers(self.actor)
-        # Nobody may free what the library has the address of, though all others let it go.
+        # Keeps alive what the library has the address of, even if all others let it go.
         adams = [tensor for state in self.states for part in state.values() for tensor in part.values()]
         self.held = [tensor.detach() for tensor in (*chain(*tensors), *adams)]
         self.until = learner.updates + LOOK_EVERY
@@ -250,6 +252,7 @@ class Bindings:
         )
 
     def hold_for_actor(self, actor: nn.Module) -> bool:
+        """Returns whether the actor and its tensors are those that the library was given."""
         return (
             self.parts[1] is actor
             and self.actor_versions == versions(self.actor)
@@ -268,7 +271,7 @@ class Source:
         self.gamma, self.arrays, self.untouched = self.memory.gamma, self.memory.columns, untouched(learner)
         self.columns: library.Memory | None = None
         if self.untouched and type(self.memory) is Memory and self.normalizer is None and self.config.n_step == 1:
-            self.held = [self.arrays[name] for name in COLUMNS]  # nobody may free them while the library reads them
+            self.held = [self.arrays[name] for name in COLUMNS]  # kept alive while the library reads them
             rows, sizes = self.memory.capacity, {"action": learner.action_size, "reward": 1, "terminated": 1}
             for (name, dtype), array in zip(COLUMNS.items(), self.held, strict=True):
                 size = rows * sizes.get(name, learner.layout.numbers)
@@ -350,12 +353,14 @@ class Engine:
         weakref.finalize(self, self.functions.td3_free, self.handle)
 
     def bind(self, actor: Sequence[library.Tensor], critics: Sequence[library.Tensor] = ()) -> None:
+        """Gives the library the addresses of the networks' tensors."""
         assert len(actor) == 2 * self.layers
         assert len(critics) in (0, len(actor))
         self.functions.td3_bind(self.handle, *((library.Tensor * len(one))(*one) for one in (actor, critics)))
         self.functions.td3_refresh(self.handle)
 
     def act(self, observations: Float32s) -> Float32s:
+        """Maps (n, observation_size) to (n, action_size)."""
         observations = np.ascontiguousarray(observations, np.float32)
         rows = len(observations)
         assert observations.shape == (rows, self.observations), observations.shape
@@ -386,6 +391,7 @@ def versions(tensors: Sequence[Tensor]) -> list[int]:
 
 
 def pointers(tensors: Sequence[Tensor]) -> list[int]:
+    """Returns the address of each tensor's data."""
     return [tensor.data_ptr() for tensor in tensors]
 
 
@@ -405,6 +411,7 @@ def begin(optimizer: Adam) -> None:
 
 
 def address(array: Any) -> int:
+    """Returns the address of an array's data."""
     try:
         return ctypes.addressof(ctypes.c_char.from_buffer(array))  # a third of the time, where it may be written to
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Fingerprints of the Python functions whose work the native library does: it stands in for these and for no others.
+"""Fingerprints of the Python functions that the native library replaces: it stands in for these and for no others.
 
 The library carries the fingerprints it was tested with (`source/tested.h`, which is committed). Where a function was
 edited in its file or replaced in this process, its fingerprint is another one, and the library is not used. Building
@@ -84,7 +84,7 @@ def syntax(code: types.CodeType, path: str, _changed: int) -> tuple[str, tuple[s
     return repr(plain(tree, names)), tuple(sorted(names))
 
 
-IGNORED = ("annotation", "returns", "ctx")  # types; and what the place of a name tells already
+IGNORED = ("annotation", "returns", "ctx")  # types; and what the place of a name says already
 
 
 def plain(node: Any, names: set[str]) -> Any:
@@ -105,7 +105,7 @@ def is_docstring(node: Any) -> bool:
 
 
 def origin(value: Any) -> str:
-    """Where a global value comes from; a plain constant tells itself."""
+    """Returns where a global value comes from; a plain constant is its own origin."""
     if isinstance(value, types.ModuleType):
         return value.__name__
     if callable(value):

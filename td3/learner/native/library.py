@@ -18,10 +18,14 @@ class Missing(Exception):
 
 
 class Tensor(Structure):
+    """Holds the addresses of one parameter, its two moments and step count in Adam, and its target."""
+
     _fields_ = [(name, c_void_p) for name in ("value", "mean", "square", "step", "target")]
 
 
 class Shape(Structure):
+    """Holds the sizes of the networks."""
+
     _fields_ = [
         ("observations", c_int64),
         ("actions", c_int64),
@@ -31,6 +35,8 @@ class Shape(Structure):
 
 
 class Memory(Structure):
+    """Holds the addresses of the columns that a batch is read from."""
+
     _fields_ = [
         (name, c_void_p) for name in ("observation", "action", "reward", "next_observation", "terminated", "discount")
     ]
@@ -40,6 +46,8 @@ SETTINGS = ("gamma", "tau", "target_noise", "noise_clip", "actor_lr", "critic_lr
 
 
 class Settings(Structure):
+    """Holds the settings of an update."""
+
     _fields_ = [(name, c_double) for name in SETTINGS]
 
 

@@ -16,8 +16,11 @@ class Command(Protocol):
 
     HELP: str
 
-    def add_arguments(self, parser: Parser) -> None: ...
-    def run(self, chosen: Namespace) -> int: ...
+    def add_arguments(self, parser: Parser) -> None:
+        """Adds the command's flags to its parser."""
+
+    def run(self, chosen: Namespace) -> int:
+        """Runs the command, and returns the exit code."""
 
 
 COMMANDS: dict[str, Command] = {

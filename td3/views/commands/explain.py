@@ -60,6 +60,7 @@ def train_beside(words: list[str]) -> None:
     from td3.views.cli import main
 
     def wait_for_the_end() -> None:
+        """Exits when standard input is closed."""
         sys.stdin.buffer.read()
         os._exit(1)
 

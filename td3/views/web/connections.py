@@ -29,6 +29,8 @@ def protocol(most: int) -> type[H11Protocol]:
     """A protocol for uvicorn that keeps `most` connections, and none for long that only waits."""
 
     class Protocol(H11Protocol):
+        """Serves one connection, within limits of time and number."""
+
         _deadline: asyncio.TimerHandle | None = None
         _stalled: asyncio.TimerHandle | None = None
         since = 0.0  # when it began to wait for a request
@@ -39,6 +41,7 @@ def protocol(most: int) -> type[H11Protocol]:
             return (self.cycle is None or self.cycle.response_complete) and not self.transport.is_closing()
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            """Expects a request; if there are too many connections, drops the one that has waited longest."""
             super().connection_made(transport)
             self._expect_request()
             others = [one for one in self.connections if isinstance(one, Protocol)]
@@ -47,6 +50,7 @@ def protocol(most: int) -> type[H11Protocol]:
                 min((one for one in others if one.waiting), key=lambda one: one.since).transport.abort()
 
         def data_received(self, data: bytes) -> None:
+            """Takes in data, and stops the deadline once the request is whole."""
             super().data_received(data)
             if not self.waiting:
                 self._stop("_deadline")
@@ -54,6 +58,7 @@ def protocol(most: int) -> type[H11Protocol]:
                 self._expect_request()
 
         def on_response_complete(self) -> None:
+            """Begins to wait for the next request."""
             self.since = self.loop.time()
             super().on_response_complete()
 
@@ -62,6 +67,7 @@ def protocol(most: int) -> type[H11Protocol]:
             self._deadline = self.loop.call_later(REQUEST_TIME, self.transport.abort)
 
         def pause_writing(self) -> None:
+            """Pauses, and drops a viewer that reads nothing for too long."""
             super().pause_writing()
             self._see_progress(-1)
 
@@ -74,10 +80,12 @@ def protocol(most: int) -> type[H11Protocol]:
                 self._stalled = self.loop.call_later(PATIENCE, self._see_progress, left)
 
         def resume_writing(self) -> None:
+            """Resumes: the viewer reads again."""
             self._stop("_stalled")
             super().resume_writing()
 
         def connection_lost(self, exc: Exception | None) -> None:
+            """Stops all timers of the connection."""
             self._stop("_deadline")
             self._stop("_stalled")
             super().connection_lost(exc)

@@ -28,9 +28,9 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 class GrowingLines:
-    """A file of lines that somebody appends to: `new` tells what came since it was last asked.
+    """A file of lines that somebody appends to: `new` returns what came since it was last asked.
 
-    A run that is resumed cuts its file back to where its checkpoint stood, and goes on; then everything is `new`
+    A run that is resumed cuts its file back to where its checkpoint stood, and continues; then everything is `new`
     again, and `restarted` says so.
     """
 

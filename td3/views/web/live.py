@@ -28,6 +28,7 @@ MOST_VIEWERS = 1_000
 
 
 def message(event: str, data: Any) -> bytes:
+    """Formats a server-sent event."""
     return b"event: " + event.encode() + b"\ndata: " + msgspec.json.encode(data) + b"\n\n"
 
 
@@ -43,6 +44,7 @@ class Followed:
                 pass  # what is there already, the viewer fetches
 
     def news(self) -> list[bytes]:
+        """Returns messages about what is new: points, updates and the film."""
         messages = []
         with contextlib.suppress(RunError, OSError):
             rows: list[dict[str, Any]] = []
@@ -66,6 +68,7 @@ class Followed:
 
 
 def columns(rows: list[dict[str, Any]]) -> dict[str, dict[str, list[Any]]]:
+    """Returns the rows' numbers as columns, by the metric's name."""
     found: dict[str, dict[str, list[Any]]] = defaultdict(lambda: {"step": [], "value": []})
     for row in rows:
         for name, value in row.items():
@@ -84,6 +87,7 @@ class Viewer:
         self.behind = False
 
     def tell(self, news: bytes) -> None:
+        """Queues a message; a viewer with a full queue misses it."""
         self.behind = self.behind or self.queue.full()
         if not self.behind:
             self.queue.put_nowait(news)
@@ -95,7 +99,7 @@ class Viewer:
             self.queue.put_nowait(b": the end\n\n")
 
     async def next(self) -> bytes | None:
-        """What to tell it next; None where it has missed something."""
+        """Returns the next message for it, or None if it has missed something."""
         if self.behind and self.queue.empty():
             return None
         try:
@@ -130,7 +134,7 @@ class Hub:
             self.viewers.discard(viewer)
 
     async def _look_on(self) -> None:
-        """Looks as long as there is anybody to tell."""
+        """Looks as long as there are viewers."""
         while self.viewers:
             ids = {viewer.id for viewer in self.viewers if viewer.id}
             with contextlib.suppress(Exception):  # whatever a look runs into, the next one may be better

@@ -35,6 +35,7 @@ class RunIndex:
         self._updates = functools.lru_cache(MOST_RECORDS)(Updates)
 
     def rows(self) -> list[Run]:
+        """Returns one row for each run."""
         with self._lock:
             self._look_around()
             found = []
@@ -53,6 +54,7 @@ class RunIndex:
         self._watched = {one.id: one for one in there}
 
     def run(self, id: str) -> Watched:
+        """Returns the run with this id, or raises `Unknown`."""
         if id not in self._watched:
             with self._lock:
                 self._look_around()
@@ -62,6 +64,7 @@ class RunIndex:
         return found
 
     def detail(self, id: str) -> dict[str, Any]:
+        """Returns everything about one run but its numbers."""
         run = self.run(id)
         config = versions = None
         with contextlib.suppress(RunError):
@@ -83,12 +86,14 @@ class RunIndex:
         }
 
     def series(self, id: str, names: list[str], first: float, last: float, points: int) -> dict[str, Any]:
+        """Returns points of these metrics between two steps, as plain data."""
         run = self.run(id)
         known = [name for name in names if name in names_in(run.metrics)]
         found = self._record(run.metrics).within(known, first, last, 2 * points) if known else {}
         return {"id": id, "series": {name: plain(found.get(name, NOTHING)) for name in names}}
 
     def updates(self, id: str) -> Updates:
+        """Returns the recorded updates of a run."""
         return self._updates(self.run(id).updates)
 
 

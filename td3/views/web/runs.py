@@ -98,6 +98,7 @@ class Watched:
         return all(is_folder(one) for one in below[: below.index(self.root)] or below[:1])
 
     def row(self) -> Run:
+        """Returns the run's row; reads its files only if they changed."""
         live = self._live()
         stamps = [stamp(self.path / name) for name in ("config.json", "metrics.jsonl", "checkpoints")]
         if (live, stamps) != self._read_at:
@@ -106,9 +107,11 @@ class Watched:
         return self._row
 
     def config(self) -> dict[str, Any]:
+        """Reads the run's config."""
         return read_object(self.path / "config.json")
 
     def versions(self) -> dict[str, Any]:
+        """Reads the versions that the run was made with."""
         return read_object(self.path / "versions.json")
 
     def _read(self, live: bool, changed: float) -> Run:
@@ -181,7 +184,7 @@ class Watched:
         return (self._goals.get(names[-1]) if names else None), best
 
     def _live(self) -> bool:
-        """Whether a process holds it; of one on another machine only its silence can tell."""
+        """Returns whether a process holds it; one on another machine, if the run wrote metrics of late."""
         try:
             holder = read_object(self.path / "lock")
             pid, host = int(holder["pid"]), str(holder["host"])
@@ -234,6 +237,7 @@ def is_folder(path: Path) -> bool:
 
 
 def alive(pid: int) -> bool:
+    """Returns whether a process with this id runs on this machine."""
     if pid <= 0:  # would be a whole group of processes
         return False
     try:
@@ -246,8 +250,10 @@ def alive(pid: int) -> bool:
 
 
 def whole(value: Any) -> int | None:
+    """Returns the value if it is a whole number."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def text(value: Any) -> str | None:
+    """Returns the value if it is text."""
     return value if isinstance(value, str) else None

@@ -89,6 +89,7 @@ def refuse(status: int, sentence: str, headers: dict[str, str] | None = None) ->
 
 
 def cookie(headers: Headers, name: str) -> str:
+    """Returns the value of a cookie, or ''."""
     try:
         found = SimpleCookie(headers.get("cookie", "")).get(name)
     except CookieError:
@@ -104,6 +105,7 @@ def host_name(host: str) -> str:
 
 
 def is_address(name: str) -> bool:
+    """Returns whether the name is an IP address."""
     try:
         ipaddress.ip_address(name)
     except ValueError:

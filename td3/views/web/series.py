@@ -24,7 +24,7 @@ from td3.views.web.files import GrowingLines, decoded_lines, read_range, tail
 
 BLOCK = 512  # points
 NEAR = 2**24  # bytes of rows that are all looked at; of more, only their blocks
-FARTHEST = 2**26  # bytes between the first and the last row of one block whose rows are looked at
+FARTHEST = 2**26  # bytes between the first and the last row of one block that is read row by row
 READING = threading.Semaphore(2)  # closer looks at once: each may hold as many bytes as these
 NAMES_FROM = 2**16  # bytes at the beginning and the end of a record that are searched for names of metrics
 
@@ -112,11 +112,13 @@ class Column:
         self.start_anew()
 
     def start_anew(self) -> None:
+        """Forgets all points."""
         self._blocks = array("d")
         self._recent: list[Points] = []
         self._count, self._begin = 0, 0  # points that fill no block yet, and where their rows begin
 
     def add(self, points: Points, begin: int, end: int) -> None:
+        """Adds points read from these bytes of the file; enough of them become a block."""
         if not len(points.step):
             return
         if not self._count:
@@ -128,6 +130,7 @@ class Column:
             self._recent, self._count = [], 0
 
     def look(self) -> "Look":
+        """Returns the column as it is now."""
         return Look(self.path, self.name, np.array(self._blocks).reshape(-1, WIDTH), joined(self._recent))
 
 
@@ -140,6 +143,7 @@ class Look(NamedTuple):
     recent: Points
 
     def within(self, first: float, last: float, most: int) -> Shown:
+        """Returns at most about `most` points with a step from `first` to `last`, and their means."""
         blocks = self.blocks[(self.blocks[:, LAST] >= first) & (self.blocks[:, FIRST] <= last)]
         whole = (blocks[:, FIRST] >= first) & (blocks[:, LAST] <= last)
         if (blocks[:, END] - blocks[:, BEGIN]).sum() <= NEAR:  # near enough to see every row
@@ -192,6 +196,7 @@ def row_of(names: tuple[str, ...]) -> Any:
 
 
 def points_of(lump: bytes, names: tuple[str, ...]) -> list[Points]:
+    """Returns the points of each metric in these lines."""
     rows = decoded_lines(lump, row_of(names))
     step = column_of(rows, "step")
     found = [Points(step, column_of(rows, f"value{place}")) for place in range(len(names))]
@@ -199,16 +204,19 @@ def points_of(lump: bytes, names: tuple[str, ...]) -> list[Points]:
 
 
 def column_of(rows: list[Any], field: str) -> Numbers:
+    """Returns one field of all rows, float64 (n,)."""
     return np.array(list(map(operator.attrgetter(field), rows)), np.float64)  # None becomes NaN
 
 
 def joined(parts: Sequence[Points]) -> Points:
+    """Joins points one after the other."""
     if not parts:
         return Points(np.empty(0), np.empty(0))
     return Points(np.concatenate([one.step for one in parts]), np.concatenate([one.value for one in parts]))
 
 
 def block_of(points: Points, begin: int, end: int) -> list[float]:
+    """Summarises points as one block."""
     step, value = points
     limits = [step.min(), step.max()]
     missing = np.isnan(value)
@@ -223,6 +231,7 @@ def block_of(points: Points, begin: int, end: int) -> list[float]:
 
 
 def extremes_of(blocks: Numbers) -> Points:
+    """Returns the lowest and highest points of blocks, and their gaps."""
     steps = np.concatenate([blocks[:, LOW_STEP], blocks[:, HIGH_STEP], blocks[:, GAP]])
     values = np.concatenate([blocks[:, LOW], blocks[:, HIGH], np.full(len(blocks), np.nan)])
     known = ~np.isnan(steps)
@@ -248,6 +257,7 @@ def means(blocks: Numbers, rows: Points, most: int) -> Points:
 
 
 def in_order(points: Points) -> Points:
+    """Sorts points by step."""
     order = np.argsort(points.step, kind="stable")
     return Points(points.step[order], points.value[order])
 

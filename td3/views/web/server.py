@@ -79,6 +79,7 @@ class Page:
 
 
 def problem(status: int) -> Callable[[Request, Exception], Response]:
+    """Returns a handler that refuses with this status and the exception's text."""
     return lambda _, why: refuse(status, str(why))
 
 
@@ -93,6 +94,8 @@ REFUSALS: dict[Any, Any] = {
 
 
 def page(name: str) -> Callable[[Request], Any]:
+    """Returns a handler that answers with this page."""
+
     async def answer(_: Request) -> Response:
         return file_of_page(f"{name}.html")
 
@@ -111,6 +114,7 @@ async def static(request: Request) -> Response:
 
 
 def file_of_page(name: str) -> Response:
+    """Answers with a static file."""
     path = PAGES / name
     return Response(path.read_bytes(), media_type=KINDS.get(path.suffix), headers={"Cache-Control": "no-cache"})
 
@@ -143,6 +147,7 @@ def in_thread(answer: Callable[[Request], Any]) -> Callable[[Request], Any]:
 
 
 def series(index: RunIndex, request: Request) -> Any:
+    """Answers with points of the metrics that were asked for."""
     names = request.query_params.getlist("metric")
     if not names or len(names) > MOST_NAMES:
         raise BadQuestion(f"metric must be given 1 to {MOST_NAMES} times; got {len(names)}.")
@@ -154,6 +159,7 @@ def series(index: RunIndex, request: Request) -> Any:
 
 
 def update(index: RunIndex, request: Request) -> bytes:
+    """Answers with one recorded update, as it is in the file."""
     wanted = request.query_params.get("update", "newest")
     if wanted != "newest" and not (wanted.isascii() and wanted.isdecimal() and len(wanted) <= 18):
         raise BadQuestion(f"update must be newest or a number; got {wanted[:40]!r}.")
@@ -164,6 +170,7 @@ def update(index: RunIndex, request: Request) -> bytes:
 
 
 def text_of(request: Request) -> Any:
+    """Answers with the lines of the algorithm, or of the document of the fifteen steps."""
     found = text(request.query_params.get("of", ""))
     if found is None:
         raise Unknown("This text is not installed here.")
@@ -171,6 +178,8 @@ def text_of(request: Request) -> Any:
 
 
 def film(index: RunIndex) -> Callable[[Request], Any]:
+    """Returns a handler that answers with a run's film."""
+
     def read(request: Request) -> bytes:
         try:
             file = open_regular(index.run(id_of(request)).film)
@@ -186,6 +195,7 @@ def film(index: RunIndex) -> Callable[[Request], Any]:
 
 
 def id_of(request: Request) -> str:
+    """Returns the run's id in a request, or refuses."""
     id = request.query_params.get("id")
     if id is None:
         raise BadQuestion("id must name a run.")
@@ -193,6 +203,7 @@ def id_of(request: Request) -> str:
 
 
 def number(request: Request, name: str, default: float) -> float:
+    """Returns a number from the query, or its default; refuses what is no number."""
     text = request.query_params.get(name)
     if text is None:
         return default
