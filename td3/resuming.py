@@ -21,7 +21,7 @@ def newest_whole(folder: RunFolder, without_memory: bool) -> tuple[Checkpoint, l
         if without_memory or not whole_but_for_memory(folder):
             raise
         raise RunError(
-            f"{problem} Its networks are whole: --without-memory (without_memory=True) goes on without the rows that "
+            f"{problem} Its networks are whole: --without-memory (without_memory=True) continues without the rows that "
             "are damaged."
         ) from None
 

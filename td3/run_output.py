@@ -65,7 +65,7 @@ class RunOutput:
             except RunError:
                 notes.append(
                     f"{name} was changed or removed since the run was begun, which changes nothing: "
-                    "the run goes on with the settings in its checkpoint."
+                    "the run continues with the settings in its checkpoint."
                 )
         return notes
 
