@@ -1,6 +1,7 @@
 """A trained policy in the environment's own units, and the short way: learn, predict, save, load."""
 
 import weakref
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -85,7 +86,9 @@ def _agent_in(chosen: Checkpoint, env: Any, parts: Parts) -> Agent:
     state = chosen.state()
     config = config_of(state, env, trust=True)  # nothing is imported here
     named = state.get("parts", {})
-    notes = check_parts({"learner": named["learner"]} if "learner" in named else {}, parts)
+    if isinstance(named, Mapping):  # to act, the learner alone is needed
+        named = {name: part for name, part in named.items() if name == "learner"}
+    notes = check_parts(named, parts)
     check_kinds(state.get("spaces"))
     try:
         spaces = state["spaces"]

@@ -14,6 +14,7 @@ from tiny import batch, no_noise, numbers, put_actor, put_critics
 
 import td3
 from td3.config import Config
+from td3.storage import Checkpoint
 from td3.types import Layout
 
 ROOT = Path(__file__).parent.parent
@@ -318,3 +319,16 @@ def test_what_a_user_holds_says_what_it_is(tmp_path):
     assert repr(training.session.collector) == "<Collector of Pendulum-v1: 1 environment, 40 steps>"
     assert repr(td3.load(tmp_path / "run")) == "<td3.Agent of Pendulum-v1, trained for 40 steps>"
     assert repr(td3.TD3("Pendulum-v1")) == "<td3.TD3 of Pendulum-v1, trained for 0 steps>"
+
+
+@pytest.mark.parametrize("parts", [5, ["learner"], {"learner": 3}, {"optimizer": "a:b"}, None])
+def test_parts_that_no_run_has_are_refused_in_one_sentence(parts, tmp_path, monkeypatch):
+    list(td3.train(config("step", steps=40, eval_every=0), tmp_path / "run"))
+    state = Checkpoint.state
+    monkeypatch.setattr(Checkpoint, "state", lambda self: {**state(self), "parts": parts})
+    with pytest.raises(td3.TD3Error) as refused:
+        next(td3.resume(tmp_path / "run"))
+    assert "\n" not in str(refused.value)
+    if parts != {"optimizer": "a:b"}:  # which is not needed to act
+        with pytest.raises(td3.TD3Error):
+            td3.load(tmp_path / "run")
