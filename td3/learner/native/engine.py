@@ -10,17 +10,18 @@ from typing import Any, cast
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.optim import Adam
 
 from td3.config import Config
 from td3.errors import ConfigError
 from td3.interfaces import MakeSampler
 from td3.learner.native import library
+from td3.learner.native.lazy import MemoryBatch, NativeUpdate
 from td3.learner.native.supported import Unsupported, check_actor, check_learner, tensors_of
-from td3.learner.networks import Actor, Critics
+from td3.learner.native.tensors import address, addresses_of, begin, pointers, same_group, versions
+from td3.learner.networks import Actor
 from td3.learner.td3 import Learner
 from td3.metrics import MEANS
-from td3.replay import AnyMemory, Memory, UniformSampler
+from td3.replay import Memory, UniformSampler
 from td3.types import Batch, Float32s, Layout, Rows, Sample, Update
 
 COLUMNS = {
@@ -144,66 +145,6 @@ class NativeLearner(Learner):
         )
         self._bindings = Bindings(self)
         return self._bindings
-
-
-class MemoryBatch:
-    """A batch of rows that are still in the memory; its columns are loaded when read, as the tensors of a `Batch`."""
-
-    __slots__ = ("_loaded", "indices", "memory", "source")
-
-    def __init__(self, memory: AnyMemory, source: library.Memory, indices: Any) -> None:
-        self.memory, self.source, self.indices = memory, source, indices
-        self._loaded: Batch | None = None
-
-    @property
-    def loaded(self) -> Batch:
-        """The rows, copied when they are first asked for."""
-        if self._loaded is None:
-            self._loaded = self.memory.batch(self.indices)
-        return self._loaded
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in Batch._fields:
-            raise AttributeError(name)
-        return getattr(self.loaded, name)
-
-    def __iter__(self) -> Iterator[Tensor]:
-        return iter(self.loaded)
-
-
-class NativeUpdate:
-    """What `Update` has, taken apart only when it is asked for: most updates are asked for their means alone."""
-
-    __slots__ = ("_means", "_outputs", "_rows", "_whole", "delayed")
-
-    def __init__(self, means: Tensor, outputs: Float32s, rows: int, delayed: bool) -> None:
-        self._means, self._outputs, self._rows, self.delayed = means, outputs, rows, delayed
-        self._whole: Update | None = None
-
-    def means(self) -> Tensor:
-        """Returns what a record keeps."""
-        return self._means
-
-    @property
-    def whole(self) -> Update:
-        """Everything, as tensors."""
-        if self._whole is None:
-            self._whole = self._take_apart()
-        return self._whole
-
-    def _take_apart(self) -> Update:
-        actions = len(self._outputs) // self._rows - 5
-        outputs = torch.from_numpy(self._outputs)
-        next_action, next_q1, next_q2, target, q1, q2 = outputs.split([self._rows * actions, *[self._rows] * 5])
-        critic_loss, actor_loss = self._means[:2].float()
-        next_action, waited = next_action.view(self._rows, actions), not self.delayed
-        next_q, loss = torch.minimum(next_q1, next_q2), None if waited else actor_loss
-        return Update(next_action, next_q1, next_q2, next_q, target, q1, q2, critic_loss, loss)
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in Update._fields:
-            raise AttributeError(name)
-        return getattr(self.whole, name)
 
 
 class Bindings:
@@ -368,52 +309,3 @@ class Engine:
         if not self.functions.td3_act(self.handle, address(observations), rows, address(actions)):
             raise MemoryError(f"acting on {rows} rows needs more memory than there is")
         return actions
-
-
-def addresses_of(network: Actor | Critics, target: Any = None, optimizer: Adam | None = None) -> list[library.Tensor]:
-    """Where each weight and bias is, and what belongs to it; zero where there is nothing yet."""
-    values = tensors_of(network)
-    targets = tensors_of(target) if target else [None] * len(values)
-    found = []
-    for value, follower in zip(values, targets, strict=True):
-        state = optimizer.state.get(value, {}) if optimizer else {}
-        remembered = (state.get(name) for name in ("exp_avg", "exp_avg_sq", "step"))
-        found.append(library.Tensor(*(0 if one is None else one.data_ptr() for one in (value, *remembered, follower))))
-    return found
-
-
-def versions(tensors: Sequence[Tensor]) -> list[int]:
-    """How often each was written to; tensors of `torch.inference_mode` do not count it."""
-    try:
-        return [tensor._version for tensor in tensors]
-    except RuntimeError:
-        return [0 if tensor.is_inference() else tensor._version for tensor in tensors]
-
-
-def pointers(tensors: Sequence[Tensor]) -> list[int]:
-    """Returns the address of each tensor's data."""
-    return [tensor.data_ptr() for tensor in tensors]
-
-
-def same_group(before: dict[str, Any], now: dict[str, Any]) -> bool:
-    """Whether the settings are the same, and the list of parameters the very same: tensors are not to be compared."""
-    return before["params"] is now["params"] and before == now
-
-
-def begin(optimizer: Adam) -> None:
-    """Gives Adam the state it has before its first step, as PyTorch itself would."""
-    for parameter in optimizer.param_groups[0]["params"]:
-        optimizer.state[parameter] = {
-            "step": torch.zeros((), dtype=torch.float32),
-            "exp_avg": torch.zeros_like(parameter),
-            "exp_avg_sq": torch.zeros_like(parameter),
-        }
-
-
-def address(array: Any) -> int:
-    """Returns the address of an array's data."""
-    try:
-        return ctypes.addressof(ctypes.c_char.from_buffer(array))  # a third of the time, where it may be written to
-    except (TypeError, ValueError):
-        found: int = array.__array_interface__["data"][0]
-        return found
