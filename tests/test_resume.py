@@ -275,9 +275,9 @@ def test_a_checkpoint_costs_what_is_new_and_old_rows_go_with_the_ring(tmp_path):
 
 
 def test_a_large_memory_is_written_in_pieces_and_read_again(tmp_path, monkeypatch):
-    from td3.storage import checkpoint
+    from td3.storage import writer
 
-    monkeypatch.setattr(checkpoint, "SEGMENT", 40 * 33)
+    monkeypatch.setattr(writer, "SEGMENT", 40 * 33)
     run = tmp_path / "run"
     list(td3.train(config(steps=100, eval_every=0, checkpoint_every=0), run))
     sizes = [(one.first, one.end) for one in find(run)[0][-1].manifest.segments]

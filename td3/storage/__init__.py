@@ -8,18 +8,25 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from td3.storage.checkpoint import Checkpoint, CheckpointWriter, File, Snapshot
+    from td3.storage.checkpoint import Checkpoint, File, Snapshot
     from td3.storage.folder import RunFolder, verify
     from td3.storage.record import Record, read_metrics
+    from td3.storage.writer import CheckpointWriter
 
 __all__ = ["Checkpoint", "CheckpointWriter", "File", "Record", "RunFolder", "Snapshot", "read_metrics", "verify"]
 
 
-_HOMES = {"Record": "record", "read_metrics": "record", "RunFolder": "folder", "verify": "folder"}
+_HOMES = {
+    "Record": "record",
+    "read_metrics": "record",
+    "RunFolder": "folder",
+    "verify": "folder",
+    "CheckpointWriter": "writer",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Found when asked for: whoever only reads files needs no PyTorch."""
+    """Imports a name when it is first used: whoever only reads files needs no PyTorch."""
     if name not in __all__:
         raise AttributeError(f"module 'td3.storage' has no attribute {name!r}")
     return getattr(importlib.import_module(f"td3.storage.{_HOMES.get(name, 'checkpoint')}"), name)
