@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from engines import needs_native
 from runs import contents
 from torch import nn
 from torch.nn.functional import mse_loss
@@ -102,6 +103,7 @@ def test_a_second_algorithm_with_a_seventh_network_is_recorded_resumed_exactly_a
     assert td3.evaluate(agent, episodes=1).lengths == (200,)
 
 
+@needs_native
 def test_a_second_algorithm_is_performed_by_torch_with_one_sentence():
     started = next(td3.train(Config(**SMALL), learner=Modelled))
     assert started.summary["engine"] == "torch"
