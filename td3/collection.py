@@ -10,7 +10,7 @@ from td3.environments import Envs, Wrappers, in_this_process, make_envs
 from td3.environments.tapes import LONGEST_TAPE
 from td3.errors import ConfigError, EnvironmentFailure
 from td3.exploration import GaussianNoise
-from td3.interfaces import Collected, MakeNoise
+from td3.interfaces import Collected, MakeNoise, captured
 from td3.types import Episode, Float32s, Policy, Rows, StepResult, Transitions
 from td3.wording import counted
 
@@ -72,7 +72,7 @@ class Collector:
             self.start()
         if self._interrupted:
             self.begin_anew()
-        rng_before, noise_before = self.rng.bit_generator.state, copied(self.noise.capture()) if self._own_noise else {}
+        rng_before, noise_before = self.rng.bit_generator.state, captured(self.noise) if self._own_noise else {}
         try:
             action = self._choose_action(policy)
             self._interrupted = True
@@ -127,7 +127,7 @@ class Collector:
             "episodes": [{"start": episode.start, "random": episode.random} for episode in episodes],
         }
         actions = {f"actions.{index}": episode.actions for index, episode in enumerate(episodes)}
-        noise = {f"noise.{name}": array for name, array in self.noise.capture().items()}
+        noise = {f"noise.{name}": array for name, array in captured(self.noise).items()}
         arrays = {"observation": self.observation, "returns": self._returns, "lengths": self._lengths}
         return data, {**arrays, **actions, **noise}
 
@@ -211,8 +211,3 @@ class Collector:
             ended.append((int(env), float(self._returns[env]), int(self._lengths[env])))
             self._returns[env] = self._lengths[env] = 0
         return ended
-
-
-def copied(arrays: dict[str, Any]) -> dict[str, Any]:
-    """Copies arrays: their owner may write to them."""
-    return {name: array.copy() for name, array in arrays.items()}

@@ -6,9 +6,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from td3.config import Config
+from td3.config import Config, name_of
 from td3.environments import ActionMap, ObservationMap
+from td3.errors import ConfigError
 from td3.types import Bools, Float32s, Policy, Transitions, Update
+from td3.wording import brief
 
 Indices = NDArray[np.int64]  # rows of the memory: 0 ≤ index < capacity
 Arrays = dict[str, NDArray[Any]]
@@ -97,3 +99,12 @@ class AnyCollector(Protocol):
 
 
 MakeCollector = Callable[[Config, MakeNoise], AnyCollector]
+
+
+def captured(part: Noise | Sampler) -> Arrays:
+    """Returns copies of a part's state as a checkpoint can hold it; a single number becomes an array of shape ()."""
+    state: Any = part.capture()
+    arrays = {name: np.array(value, order="C") for name, value in state.items()} if isinstance(state, Mapping) else None
+    if arrays is None or not all(isinstance(name, str) and arrays[name].dtype.kind in "fiub" for name in arrays):
+        raise ConfigError(f"{name_of(type(part))} must capture arrays of numbers by name; got {brief(state)}.")
+    return arrays

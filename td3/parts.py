@@ -4,16 +4,14 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from td3.collection import Collector
 from td3.config import name_of
 from td3.errors import ConfigError
 from td3.exploration import GaussianNoise
-from td3.interfaces import AnyCollector, MakeCollector, MakeNoise, MakeSampler, Noise, Sampler
+from td3.interfaces import AnyCollector, MakeCollector, MakeNoise, MakeSampler, Noise, Sampler, captured
 from td3.learner import Learner
 from td3.replay import UniformSampler
-from td3.wording import brief, did_you_mean
+from td3.wording import did_you_mean
 
 
 class Parts(NamedTuple):
@@ -59,8 +57,8 @@ class Parts(NamedTuple):
             if callable(close):
                 close()
             raise ConfigError(f"{name} {name_of(make)!r} must have {', '.join(missing)}; see td3/interfaces.py.")
-        if name in ("noise", "sampler") and not is_arrays(state := built.capture()):
-            raise ConfigError(f"{name} {name_of(make)!r} must capture NumPy arrays by name; got {brief(state)}.")
+        if name in ("noise", "sampler"):
+            captured(built)  # what a checkpoint cannot hold is refused now, not at the first save
         return built
 
     def names(self) -> dict[str, str]:
@@ -80,14 +78,6 @@ ASKED_OF = {"sampler": Sampler, "noise": Noise, "collector": AnyCollector}
 def has(part: Any, member: str) -> bool:
     """Whether a part has such a member, without asking a property for its value."""
     return inspect.getattr_static(part, member, None) is not None or hasattr(type(part), "__getattr__")
-
-
-def is_arrays(state: Any) -> bool:
-    """Whether this is what a checkpoint can hold."""
-    return isinstance(state, dict) and all(
-        isinstance(name, str) and isinstance(array, np.ndarray) and array.dtype.kind in "fiub"
-        for name, array in state.items()
-    )
 
 
 def members(protocol: type) -> list[str]:

@@ -23,3 +23,18 @@ def contents(run):
         memory,
         metrics,
     )
+
+
+SMALL = {  # settings of a run that takes a second; the ring wraps
+    "env": "Pendulum-v1",
+    "steps": 120,
+    "warmup_steps": 20,
+    "hidden": (8, 8),
+    "batch_size": 16,
+    "buffer_size": 100,
+    "log_every": 20,
+    "eval_every": 60,
+    "eval_episodes": 1,
+    "checkpoint_every": 40,
+    "film": False,
+}

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import runs
 from engines import BOTH, needs_native
 
 import td3
@@ -11,17 +12,7 @@ from td3.config import Config
 from td3.loop import advance
 from td3.session import Session
 
-SMALL = {
-    "env": "Pendulum-v1",
-    "steps": 90,
-    "warmup_steps": 20,
-    "hidden": (8, 8),
-    "batch_size": 16,
-    "eval_every": 0,
-    "film": False,
-    "checkpoint_every": 30,
-    "threads": 1,
-}
+SMALL = {**runs.SMALL, "steps": 90, "buffer_size": 1_000, "eval_every": 0, "checkpoint_every": 30, "threads": 1}
 CHANGES = {
     "actor_lr": 1e-2,
     "critic_lr": 1e-2,

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from runs import contents
+from runs import SMALL, contents
 from tiny import batch, no_noise, numbers, put_actor, put_critics
 
 import td3
@@ -22,19 +22,6 @@ sys.path.insert(0, str(ROOT)) if str(ROOT) not in sys.path else None
 
 from examples import own_dataset, own_loop, own_networks, own_noise, own_sampler, own_step
 
-SMALL = {
-    "env": "Pendulum-v1",
-    "steps": 120,
-    "warmup_steps": 20,
-    "hidden": (8, 8),
-    "batch_size": 16,
-    "buffer_size": 100,  # the ring wraps
-    "log_every": 20,
-    "eval_every": 60,
-    "eval_episodes": 1,
-    "checkpoint_every": 40,
-    "film": False,
-}
 RECORDED = own_dataset.recorded(100)
 PARTS = {
     "step": {"learner": own_step.MeanTarget},
@@ -180,10 +167,36 @@ def test_noise_in_float64_resumes_exactly(tmp_path):
     assert contents(tmp_path / "run") == contents(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("state", [[], {"list": [1]}, {"text": np.array(["a"])}, {3: np.zeros(1)}])
+@pytest.mark.parametrize("state", [[], 5, {"text": np.array(["a"])}, {3: np.zeros(1)}])
 def test_a_state_that_no_checkpoint_can_hold_is_refused_at_once(state):
-    with pytest.raises(td3.ConfigError, match=r"^noise .*Noise"):
+    with pytest.raises(td3.ConfigError, match=r"Noise.* must capture"):
         next(td3.train(config("step"), noise=noise_that_returns(0, state)))
+
+
+class Fading(td3.GaussianNoise):
+    """Noise that shrinks; its count is a plain number, as one would write it."""
+
+    count = 0
+
+    def sample(self, rng, scale, first):
+        self.count += 1
+        return super().sample(rng, scale * 0.99**self.count, first)
+
+    def capture(self):
+        return {"count": np.int64(self.count), "half": self.count / 2}
+
+    def restore(self, arrays):
+        self.count = int(arrays["count"])
+        assert arrays["half"].shape == () and arrays["half"] == self.count / 2
+
+
+def test_a_state_of_plain_numbers_is_saved_and_resumes_exactly(tmp_path):
+    list(td3.train(config("step"), tmp_path / "whole", noise=Fading))
+    for event in td3.train(config("step"), tmp_path / "run", noise=Fading):
+        if isinstance(event, td3.Stepped) and event.step == 70:
+            break
+    list(td3.resume(tmp_path / "run", noise=Fading))
+    assert contents(tmp_path / "run") == contents(tmp_path / "whole")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from engines import needs_native
-from runs import contents
+from runs import SMALL, contents
 from torch import nn
 from torch.nn.functional import mse_loss
 from torch.optim import Adam
@@ -19,20 +19,6 @@ from td3.config import Config
 from td3.interfaces import Collected
 from td3.learner.targets import polyak, target_of
 from td3.types import Batch, Layout
-
-SMALL = {
-    "env": "Pendulum-v1",
-    "steps": 120,
-    "warmup_steps": 20,
-    "hidden": (8, 8),
-    "batch_size": 16,
-    "buffer_size": 100,
-    "log_every": 20,
-    "eval_every": 60,
-    "eval_episodes": 1,
-    "checkpoint_every": 40,
-    "film": False,
-}
 
 
 class Modelled(td3.Learner):

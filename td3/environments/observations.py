@@ -5,6 +5,7 @@ converted to what is stored. To add a kind of your own, add a subclass of `Leaf`
 networks make of it to `td3.learner.encoders.ENCODERS`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import partial
 from operator import itemgetter
@@ -75,7 +76,7 @@ class ObservationMap:
         return self.flatten_one(observation)[None], False
 
 
-class Leaf:
+class Leaf(ABC):
     """One leaf of an observation space: takes its value out of an observation, checks it and converts it.
 
     A subclass for a kind of its own says which spaces it `accepts`, in what shape a value is stored (`stored_shape`;
@@ -93,17 +94,17 @@ class Leaf:
         self.size = self.part.size  # of a row or, where frames are stored, of a frame
 
     @classmethod
+    @abstractmethod
     def accepts(cls, name: str, space: Space[Any], frame_stack: int) -> bool:
         """Returns whether this space, found under this name in the observation, is of this kind."""
-        raise NotImplementedError
 
     def stored_shape(self) -> tuple[int, ...]:
         """Returns the shape in which one value, or one frame of it, is stored."""
         return (int(np.prod(self.shape)),)
 
+    @abstractmethod
     def convert(self, values: NDArray[Any], count: int) -> NDArray[Any]:
         """Converts `count` checked values to (count, size); where frames are stored, to (count, stack, size)."""
-        raise NotImplementedError
 
     def oddities(self) -> list[str]:
         """Returns what a user may not have meant, one sentence each."""

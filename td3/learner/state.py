@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
 from td3.errors import RunError
+from td3.interfaces import captured
 from td3.learner.td3 import Learner
 from td3.replay import AnyMemory
 
@@ -42,7 +43,7 @@ def capture_learner(learner: Learner) -> tuple[dict[str, Any], dict[str, dict[st
     """Returns plain data and named arrays in groups: all but the memory's rows."""
     state = {"updates": learner.updates, "remembered": learner.memory.written}
     groups = {"networks": network_tensors(learner), "optimizers": optimizer_tensors(learner)}
-    sampler = {name: np.asarray(array, order="C") for name, array in learner.sampler.capture().items()}
+    sampler = captured(learner.sampler)
     return state, {**groups, "sampler": sampler} if sampler else groups
 
 
