@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from td3.agent import TD3, Agent, evaluate, load
     from td3.collection import Collector
     from td3.config import Config
+    from td3.diagnosis.reading import diagnose
     from td3.errors import (
         ConfigError,
         EnvironmentFailure,
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
         EpisodeEnded,
         Evaluated,
         Event,
+        Examined,
         Finished,
+        Found,
         Measured,
         Noted,
         Resumed,
@@ -40,11 +43,12 @@ if TYPE_CHECKING:
     from td3.offline import Dataset
     from td3.replay.sampling import UniformSampler
     from td3.training import Training, resume, train
-    from td3.types import Batch, Evaluation, Targets, Update
+    from td3.types import Batch, Evaluation, Finding, Targets, Update
 
 _HOMES = {
     "td3.agent": ("TD3", "Agent", "evaluate", "load"),
     "td3.config": ("Config",),
+    "td3.diagnosis.reading": ("diagnose",),
     "td3.errors": (
         "ConfigError",
         "EnvironmentFailure",
@@ -60,12 +64,14 @@ _HOMES = {
     "td3.learner.td3": ("Learner",),
     "td3.offline": ("Dataset",),
     "td3.replay.sampling": ("UniformSampler",),
-    "td3.types": ("Batch", "Evaluation", "Targets", "Update"),
+    "td3.types": ("Batch", "Evaluation", "Finding", "Targets", "Update"),
     "td3.events": (
         "EpisodeEnded",
         "Evaluated",
         "Event",
+        "Examined",
         "Finished",
+        "Found",
         "Measured",
         "Noted",
         "Resumed",
@@ -91,7 +97,10 @@ __all__ = [
     "Evaluated",
     "Evaluation",
     "Event",
+    "Examined",
+    "Finding",
     "Finished",
+    "Found",
     "GaussianNoise",
     "Learner",
     "Measured",
@@ -112,6 +121,7 @@ __all__ = [
     "UniformSampler",
     "Update",
     "__version__",
+    "diagnose",
     "evaluate",
     "load",
     "resume",

@@ -10,7 +10,7 @@ from td3.environments import Envs, Wrappers, in_this_process, make_envs
 from td3.environments.tapes import LONGEST_TAPE
 from td3.errors import ConfigError, EnvironmentFailure
 from td3.exploration import GaussianNoise
-from td3.interfaces import Collected, MakeNoise, captured
+from td3.interfaces import Collected, EndedEpisode, MakeNoise, captured
 from td3.types import Episode, Float32s, Policy, Rows, StepResult, Transitions
 from td3.wording import counted
 
@@ -199,7 +199,7 @@ class Collector:
             )
         return numbers
 
-    def _ended(self, result: StepResult) -> list[tuple[int, float, int]]:
+    def _ended(self, result: StepResult) -> list[EndedEpisode]:
         """Adds the step to each episode's return and length; returns those that ended."""
         self._returns += np.where(result.valid, result.reward, 0)
         self._lengths += result.valid
@@ -208,6 +208,7 @@ class Collector:
             return []
         ended = []
         for env in np.flatnonzero(over):
-            ended.append((int(env), float(self._returns[env]), int(self._lengths[env])))
+            totals = float(self._returns[env]), int(self._lengths[env]), bool(result.terminated[env])
+            ended.append(EndedEpisode(int(env), *totals))
             self._returns[env] = self._lengths[env] = 0
         return ended

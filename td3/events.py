@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from td3.types import Evaluation
+from td3.types import Evaluation, Finding
 
 if TYPE_CHECKING:
     from td3.config import Config
@@ -44,18 +44,21 @@ class Stepped(NamedTuple):
 class EpisodeEnded(NamedTuple):
     """An episode terminated or was truncated while training.
 
-    `env`: the index of its environment. `episode_return`: the sum of its rewards. `length`: its steps.
+    `env`: the index of its environment. `episode_return`: the sum of its rewards. `length`: its steps. `terminated`:
+    whether it terminated; False if it was truncated, None if the collector does not say.
     """
 
     step: int
     env: int
     episode_return: float
     length: int
+    terminated: bool | None = None
 
     @property
     def metrics(self) -> dict[str, Any]:
         """What a record keeps of it."""
-        return {"rollout/ep_return": self.episode_return, "rollout/ep_length": self.length, "rollout/env": self.env}
+        kept = {"rollout/ep_return": self.episode_return, "rollout/ep_length": self.length, "rollout/env": self.env}
+        return kept if self.terminated is None else {**kept, "rollout/terminated": self.terminated}
 
 
 class Measured(NamedTuple):
@@ -66,6 +69,31 @@ class Measured(NamedTuple):
 
     step: int
     metrics: dict[str, float]
+
+
+class Examined(NamedTuple):
+    """The run's health was measured.
+
+    `metrics`: those that begin with `health/` or `probe/`; docs/metrics.md has every name.
+    """
+
+    step: int
+    metrics: dict[str, Any]
+
+
+class Found(NamedTuple):
+    """The diagnosis is certain of something, for the first time in this run.
+
+    `finding`: what was seen, with its number, and what to try first.
+    """
+
+    step: int
+    finding: Finding
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """What a record keeps of it."""
+        return {"finding": self.finding._asdict()}
 
 
 class Evaluated(NamedTuple):
@@ -128,4 +156,17 @@ class Finished(NamedTuple):
     last: float | None
 
 
-Event = Started | Resumed | Stepped | EpisodeEnded | Measured | Evaluated | Saved | SaveFailed | Noted | Finished
+Event = (
+    Started
+    | Resumed
+    | Stepped
+    | EpisodeEnded
+    | Measured
+    | Examined
+    | Found
+    | Evaluated
+    | Saved
+    | SaveFailed
+    | Noted
+    | Finished
+)

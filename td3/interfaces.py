@@ -1,6 +1,6 @@
 """What a run asks of the parts that may be your own: noise, a sampler, a collector. See docs/extending.md."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -54,11 +54,20 @@ class Sampler(Protocol):
 MakeSampler = Callable[[Any], Sampler]  # (memory)
 
 
+class EndedEpisode(NamedTuple):
+    """An episode that ended while training."""
+
+    env: int  # the index of its environment
+    episode_return: float
+    length: int
+    terminated: bool | None = None  # or truncated; None where a collector does not say
+
+
 class Collected(NamedTuple):
     """What one action in each environment brought: transitions, and the episodes that ended with them."""
 
     transitions: Transitions
-    episodes: list[tuple[int, float, int]]  # those that ended: environment, return, length
+    episodes: Sequence[tuple[Any, ...]]  # those that ended, each an `EndedEpisode` or (env, return, length)
 
 
 class AnyCollector(Protocol):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from td3.errors import TrainingDiverged
 from td3.events import Event, Finished, Resumed, Started, Stepped
 from td3.interrupts import deferred
-from td3.progress import Pending
+from td3.progress import Pending, plain_episode
 from td3.reporting import report
 from td3.schedule import reports_due, updates_due
 from td3.session import Session
@@ -70,8 +70,8 @@ def collect(session: Session) -> None:
     transitions, episodes = session.collector.collect(session.act)
     progress.unfinished = "storing a step"
     session.learner.store(transitions)
-    progress.pending = Pending(before, episodes)
-    ended = sum(length for _, _, length in episodes) if episodes else 0
+    progress.pending = Pending(before, [plain_episode(*episode) for episode in episodes] if episodes else [])
+    ended = sum(episode.length for episode in progress.pending.ended)
     progress.due = updates_due(session.config, progress.due, session.step, ended)
     progress.unfinished = ""
 

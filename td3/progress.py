@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from td3.interfaces import EndedEpisode
 from td3.learner.means import Means
 
 
@@ -12,7 +13,7 @@ class Pending(NamedTuple):
     """A step that is stored but not finished: its updates, its rows of metrics, or its evaluation are owed."""
 
     before: int  # the step before it
-    ended: list[tuple[int, float, int]]  # as `episodes` in `Collected`
+    ended: list[EndedEpisode]  # the episodes that ended with it
     reported: bool = False  # whether its rows of metrics are written: what is left is the evaluation
 
     @classmethod
@@ -21,7 +22,12 @@ class Pending(NamedTuple):
         if data is None:
             return None
         before, ended, reported = data
-        return cls(int(before), [(int(env), float(total), int(length)) for env, total, length in ended], bool(reported))
+        return cls(int(before), [plain_episode(*episode) for episode in ended], bool(reported))
+
+
+def plain_episode(env: Any, total: Any, length: Any, terminated: Any = None) -> EndedEpisode:
+    """Returns an ended episode as numbers; collectors of older runs do not say how it ended."""
+    return EndedEpisode(int(env), float(total), int(length), None if terminated is None else bool(terminated))
 
 
 class Progress:

@@ -8,15 +8,18 @@ from typing import TypeVar
 import numpy as np
 
 from td3 import seeding
+from td3.diagnosis import news
 from td3.errors import RunError
-from td3.evaluation import play_episodes
-from td3.events import EpisodeEnded, Evaluated, Event, Measured, Saved, SaveFailed
+from td3.evaluation import LONGEST, EndlessEpisode, play_episodes
+from td3.events import EpisodeEnded, Evaluated, Event, Examined, Found, Measured, Noted, Saved, SaveFailed
+from td3.health import measure_health
 from td3.learner import policy_of
+from td3.probing import probe
 from td3.progress import Pending
-from td3.schedule import crossed
+from td3.schedule import crossed, health_due
 from td3.session import Session
 
-WithMetrics = TypeVar("WithMetrics", EpisodeEnded, Measured, Evaluated)
+WithMetrics = TypeVar("WithMetrics", EpisodeEnded, Measured, Evaluated, Examined, Found)
 
 
 def report(session: Session, pending: Pending, goal: int) -> Iterator[Event]:
@@ -25,14 +28,19 @@ def report(session: Session, pending: Pending, goal: int) -> Iterator[Event]:
     step, before = session.step, pending.before
     last = step >= goal
     if not pending.reported:
-        for env, episode_return, length in pending.ended:
-            yield recorded(session, EpisodeEnded(step, env, episode_return, length))
+        for episode in pending.ended:
+            yield recorded(session, EpisodeEnded(step, *episode))
         if crossed(config.log_every, before, step) or last:
             yield measure(session)
+        if config.diagnose:
+            yield from examine(session, health_due(before, step))
         progress.pending = pending._replace(reported=True)
     evaluated = None
     if session.eval_envs and (crossed(config.eval_every, before, step) or last):
+        if config.diagnose and progress.last_evaluation is None:
+            yield from probed(session)
         yield (evaluated := evaluate(session))
+        yield from findings(session)
     progress.pending = None
     due = crossed(config.checkpoint_every, before, step) or progress.best_at(step) or last
     if due and output:
@@ -51,6 +59,7 @@ def recorded(session: Session, event: WithMetrics) -> WithMetrics:
     """Writes an event's metrics, and returns it."""
     if session.output:
         session.output.record.write(event.step, event.metrics)
+    session.evidence.add({"step": event.step, **event.metrics})
     return event
 
 
@@ -63,12 +72,46 @@ def measure(session: Session) -> Measured:
     return measured
 
 
+def examine(session: Session, steps: int) -> Iterator[Event]:
+    """Measures the health of the run over its last `steps`, and yields what is found; nothing where none are due."""
+    if not steps or not session.measurable:
+        return
+    try:
+        health = measure_health(session.learner, steps)
+    except Exception as problem:  # networks of another kind
+        session.measurable = False
+        yield Noted(session.step, f"The run's health cannot be measured: {type(problem).__name__}: {problem}.")
+        return
+    yield recorded(session, Examined(session.step, health))
+    yield from findings(session)
+
+
+def probed(session: Session) -> Iterator[Event]:
+    """Asks the evaluation environment, before its first evaluation, whether actions matter and seeds hold."""
+    assert session.eval_envs is not None
+    with set_aside(session):
+        answers = probe(session.eval_envs, eval_seeds(session)[0])
+    if answers:
+        yield recorded(session, Examined(session.step, answers.metrics))
+
+
+def findings(session: Session) -> Iterator[Event]:
+    """Yields what the diagnosis is certain of now and was not before."""
+    if session.config.diagnose:
+        for finding in news(session.evidence):
+            yield recorded(session, Found(session.step, finding))
+
+
 def evaluate(session: Session) -> Evaluated:
     """Plays episodes without noise, and compares the critic's first prediction with what followed."""
     assert session.eval_envs is not None
     with set_aside(session):
         seeds, value = eval_seeds(session), session.learner.value
-        evaluation = play_episodes(session.eval_envs, session.act, seeds, session.config.gamma, value)
+        try:
+            evaluation = play_episodes(session.eval_envs, session.act, seeds, session.config.gamma, value)
+        except EndlessEpisode:
+            recorded(session, Examined(session.step, {"eval/unfinished": LONGEST}))
+            raise
     best = session.progress.evaluated(session.step, evaluation.mean)
     return recorded(session, Evaluated(session.step, evaluation, best))
 

@@ -13,6 +13,15 @@ def crossed(every: int, before: int, now: int) -> bool:
     return every > 0 and now // every > before // every
 
 
+def health_due(before: int, step: int) -> int:
+    """Returns over how many steps the health of a run is to be measured now; 0 where it is not.
+
+    Often while a run is young, so that a fault is found early; then rarely, for a record should stay small.
+    """
+    every = 1_000 if step <= 50_000 else 5_000
+    return every if crossed(every, before, step) else 0
+
+
 def updates_due(config: Config, due: float, step: int, ended: int) -> float:
     """Returns how many updates a run should have done by now; `ended` are the steps of episodes that just ended."""
     if config.update_schedule == "step":
@@ -22,7 +31,7 @@ def updates_due(config: Config, due: float, step: int, ended: int) -> float:
 
 def reports_due(config: Config, before: int, step: int, goal: int) -> bool:
     """Whether there is anything to report but ended episodes."""
-    every = (config.log_every, config.eval_every, config.checkpoint_every)
+    every = (config.log_every, config.eval_every, config.checkpoint_every, 1_000 * config.diagnose)
     return step >= goal or any(crossed(steps, before, step) for steps in every)
 
 

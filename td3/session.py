@@ -7,6 +7,7 @@ from typing import Any
 
 from td3 import seeding
 from td3.config import Config, env_name
+from td3.diagnosis import Evidence
 from td3.environments import Envs, Wrappers, check_apart, in_this_process, make_envs
 from td3.environments.actions import all_finite
 from td3.environments.space_data import check_kinds, observation_to_data, space_to_data
@@ -66,11 +67,13 @@ class Session:
             self.smoothing_rng = seeding.generator(config.seed, "smoothing")
             self.progress = Progress(self.learner.MEANS, self.learner.DELAYED)
             self.clock = Clock()
+            self.evidence = Evidence(config)  # what a diagnosis is made of
             self.resumed_notes: tuple[str, ...] | None = None
             self.lost = 0  # rows of the memory that were damaged, and given up
             self.renumbered = False  # so that those that are left have other numbers than on the disk
             self._saved: tuple[int, int, bool] | None = None  # what of this run the newest checkpoint holds
             self.interrupt: Interrupt | None = None
+            self.measurable = True  # whether its health can be measured: a learner of another kind may have none
             self.changed = False  # whether a setting was, since the last checkpoint
             if run is not None:
                 self.keep_in(RunFolder.create(run, config, parts.names()))
@@ -158,6 +161,8 @@ class Session:
         self.output = RunOutput(folder, self.config, self.versions(), films, since)
         self._saved = self._now() if since else None
         if since is not None:
+            for row in self.output.record.rows():
+                self.evidence.add(row)
             self.resumed_notes = (*(self.resumed_notes or ()), *self.output.changes_since(since))
 
     def __repr__(self) -> str:
@@ -190,6 +195,7 @@ class Session:
         self.learner.configure(config)
         self.collector.configure(config)
         self.config, self._saved, self.changed = config, None, True
+        self.evidence.config = config
         if self.output:
             self.output.use_config(config)
 

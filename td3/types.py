@@ -234,6 +234,8 @@ class Evaluation(NamedTuple):
     lengths: tuple[int, ...]
     discounted: tuple[float, ...] = ()  # each episode's return with a reward t steps later worth γᵗ of it
     predicted: tuple[float, ...] = ()  # what the first critic said that would be; nothing where there is no critic
+    cut: tuple[float, ...] = ()  # what the critic expects beyond a truncated end, discounted; 0 where it terminated
+    late: tuple[float, ...] = ()  # the share of the rewards' size that came in the last tenth of the steps
 
     @property
     def episodes(self) -> int:
@@ -262,7 +264,24 @@ class Evaluation(NamedTuple):
         if self.predicted:  # of the same episodes: what the critic predicted, and what came of it
             metrics["eval/predicted_q"] = float(np.mean(self.predicted))
             metrics["eval/discounted_return"] = float(np.mean(self.discounted))
+            errors = np.subtract(self.predicted, np.add(self.discounted, self.cut))
+            metrics["eval/value_error"] = float(errors.mean())
+            metrics["eval/value_errors"] = errors.tolist()
+        if self.late:
+            metrics["eval/late_share"] = float(np.mean(self.late))
         return metrics
+
+
+class Finding(NamedTuple):
+    """One reason why an agent does not learn, as far as a run shows it."""
+
+    name: str  # of the rule that found it
+    step: int  # of the run, when it was seen
+    seen: str  # one sentence, with the number
+    advice: str  # one sentence: what to try first
+    chart: str  # the metric that shows it, or nothing
+    command: tuple[str, ...]  # what shows it, in words after `td3`; RUN and ENV stand for this run and its environment
+    numbers: dict[str, Any]  # what the sentence is made of
 
 
 class Observer(Protocol):

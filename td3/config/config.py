@@ -169,6 +169,9 @@ class Config:
     record_updates: bool = run_folder(
         True, "records an update now and then for the web page, in at most a hundredth of the time"
     )
+    diagnose: bool = run_folder(
+        True, "measures the run's health now and then, and says when it sees why the agent cannot learn"
+    )
     film: bool = run_folder(
         True, "films an evaluation episode now and then for the web page, if the environment can render"
     )

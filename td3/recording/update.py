@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from td3.learner import Learner
+from td3.metrics import AT_AN_END
 from td3.recording.measures import distances, histogram, lengths
 from td3.recording.observations import numbers_of, record_images
 from td3.types import Batch, Bools, Sample, Update
@@ -16,7 +17,6 @@ from td3.types import Batch, Bools, Sample, Update
 SHOWN = 6  # rows of the batch that are recorded in full
 NUMBERS = 24  # of a vector: the first ones
 HISTOGRAMS = 32  # dimensions of the action that have one
-SATURATED = 0.99  # an action as large as this is at its bound: tanh has hardly a slope left there
 SETTINGS = (
     "gamma", "tau", "policy_delay", "target_noise", "noise_clip", "actor_lr", "critic_lr", "batch_size", "hidden",
     "buffer_size",
@@ -202,7 +202,7 @@ def _batch(batch: Batch, before: Before, update: Update) -> dict[str, Any]:
         "twin_gap": float((update.q1 - update.q2).abs().mean(dtype=torch.float64)),
         "q1_smaller": float((update.next_q1 < update.next_q2).double().mean()),
         "terminated": int((batch.terminated > 0).sum()),
-        "saturated": float((np.abs(own_action) > SATURATED).mean()),
+        "saturated": float((np.abs(own_action) > AT_AN_END).mean()),
         "histogram": histogram(own_action[:, :HISTOGRAMS]),
         **{name: float(getattr(update, name).mean(dtype=torch.float64)) for name in means},
     }

@@ -157,7 +157,7 @@ def rename(old: Path, new: Path) -> None:
 
 def read(path: Path, most: int) -> bytes:
     """Reads the whole of a regular file of at most so many bytes; no link, no pipe, no device."""
-    with _opened(path) as (file, size):
+    with regular_file(path) as (file, size):
         if size > most:
             raise RunError(f"{path} has {size:,} bytes, more than the {most:,} it may have.")
         try:
@@ -169,20 +169,20 @@ def read(path: Path, most: int) -> bytes:
 
 def digest(path: Path, size: int) -> str:
     """Hashes the first `size` bytes of a regular file, a piece at a time; '' where it has fewer."""
-    with _opened(path) as (file, _):
+    with regular_file(path) as (file, _):
         hashed, length = hash_of(file, size)
         return hashed.hexdigest() if length == size else ""
 
 
 def ending(path: Path, most: int) -> bytes:
     """The last bytes of a regular file, at most so many."""
-    with _opened(path) as (file, size):
+    with regular_file(path) as (file, size):
         return os.pread(file, min(most, size), size - min(most, size))
 
 
 def size_of(path: Path) -> int:
     """Returns the size of a regular file."""
-    with _opened(path) as (_, size):
+    with regular_file(path) as (_, size):
         return size
 
 
@@ -199,7 +199,7 @@ def hash_of(file: int, size: int) -> "tuple[hashlib._Hash, int]":
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[tuple[int, int]]:
+def regular_file(path: Path) -> Iterator[tuple[int, int]]:
     """An open regular file and its size; whatever is wrong with it is a RunError."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)

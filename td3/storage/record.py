@@ -4,7 +4,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
@@ -45,6 +45,12 @@ class Record:
         self.hash.update(row)
         self.length += len(row)
 
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Every row that was written so far."""
+        with os.fdopen(os.dup(self._file), "rb") as lines:
+            lines.seek(0)
+            yield from rows_of(lines)
+
     def close(self) -> None:
         """Closes the file."""
         os.close(self._file)
@@ -71,10 +77,15 @@ class Row(msgspec.Struct):
 def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
     """Every whole line; a last one torn by a crash is passed over."""
     try:
-        with path.open("rb") as lines:
-            for line in lines:
-                with contextlib.suppress(msgspec.DecodeError, RecursionError):
-                    if line.endswith(b"\n"):
-                        yield msgspec.json.decode(line, type=dict[str, Any])
+        with disk.regular_file(path) as (file, _), os.fdopen(os.dup(file), "rb") as lines:
+            yield from rows_of(lines)
     except OSError as problem:
         raise RunError(f"The metrics {path} cannot be read: {problem.strerror}.") from problem
+
+
+def rows_of(lines: IO[bytes]) -> Iterator[dict[str, Any]]:
+    """Every whole line of moderate length that is a JSON object."""
+    while line := lines.readline(LONGEST_ROW):
+        with contextlib.suppress(msgspec.DecodeError, RecursionError):
+            if line.endswith(b"\n"):
+                yield msgspec.json.decode(line, type=dict[str, Any])

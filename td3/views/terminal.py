@@ -8,7 +8,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from td3.config import Config, env_name
-from td3.events import EpisodeEnded, Evaluated, Event, Measured, Noted, Resumed, SaveFailed, Started
+from td3.events import EpisodeEnded, Evaluated, Event, Found, Measured, Noted, Resumed, SaveFailed, Started
+from td3.views.findings import lines_about
 from td3.views.speaking import console, rich_text, say
 from td3.wording import counted
 
@@ -50,6 +51,8 @@ class PlainView:
             say(*beginning(event, self.folder))
         elif isinstance(event, Resumed | SaveFailed | Noted):
             say(*noteworthy(event))
+        elif isinstance(event, Found):
+            say(*found(event, self.folder, self.config))
         elif isinstance(event, Evaluated):
             self._line(event.step, f"return {event.evaluation.mean:9.1f} ± {event.evaluation.std:.1f}")
         elif isinstance(event, Measured) and not self.config.eval_every:
@@ -96,6 +99,8 @@ class LiveView:
             self._lines(beginning(event, self.folder))
         elif isinstance(event, Resumed | SaveFailed | Noted):
             self._lines(noteworthy(event))
+        elif isinstance(event, Found):
+            self._lines(found(event, self.folder, self.config))
         elif isinstance(event, EpisodeEnded):
             self.episodes += 1
             self.returns.append(event.episode_return)
@@ -170,6 +175,12 @@ def noteworthy(event: Resumed | SaveFailed | Noted) -> list[str]:
     if isinstance(event, SaveFailed):
         return [f"Not saved at step {event.step:,}, training continues: {event.reason}"]
     return [f"Continuing from step {event.step:,}.", *(f"Note: {note}" for note in event.notes)]
+
+
+def found(event: Found, folder: Path, config: Config) -> list[str]:
+    """Returns the lines for a finding."""
+    seen, *more = lines_about(event.finding, folder, env_name(config.env))
+    return [f"Found at step {event.step:,}: {seen}", *(f"  {line}" for line in more)]
 
 
 def beginning(started: Started, folder: Path) -> list[str]:

@@ -7,7 +7,7 @@ imported inside `run`: `td3 --help` loads every file here.
 from argparse import Namespace
 from typing import Protocol
 
-from td3.views.commands import bench, check, evaluate, explain, resume, selftest, train, verify, watch
+from td3.views.commands import bench, check, doctor, evaluate, explain, resume, selftest, train, verify, watch
 from td3.views.flags import Parser
 
 
@@ -29,6 +29,7 @@ COMMANDS: dict[str, Command] = {
     "evaluate": evaluate,
     "verify": verify,
     "check": check,
+    "doctor": doctor,
     "selftest": selftest,
     "watch": watch,
     "explain": explain,

@@ -1,0 +1,7 @@
+"""Says why an agent does not learn: collects the evidence of a run, and holds rules against it."""
+
+from td3.diagnosis.evidence import Evidence
+from td3.diagnosis.reading import diagnose, read_evidence
+from td3.diagnosis.rules import RULES, findings, news
+
+__all__ = ["RULES", "Evidence", "diagnose", "findings", "news", "read_evidence"]

@@ -1,0 +1,260 @@
+"""What a run's record says that a diagnosis needs, in little memory: rows go in, sums and the newest numbers stay.
+
+A live run adds its rows as it writes them, `td3 doctor` reads them from the folder: both come to the same findings.
+A record may be a stranger's, so every value is looked at before it is used.
+"""
+
+import math
+from collections import Counter, deque
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from td3.config import Config
+
+RECENT = 3  # measurements in a row that make a finding certain
+MOST_EVALUATIONS = 10_000  # of a record of any length: the newest ones
+MOST_VALUES = 1_000  # different lengths of episodes, or rewards, that are counted one by one
+
+Row = Mapping[str, Any]
+
+
+class Evaluated(NamedTuple):
+    """An evaluation: mean and standard deviation of its returns, and how well its values were predicted."""
+
+    step: int
+    mean: float
+    std: float
+    episodes: int
+    predicted: float | None  # discounted returns by the critic's word
+    error: float | None  # mean of predicted minus obtained
+    error_std: float | None  # of an episode's
+    late: float | None  # share of the rewards' size in the last tenth
+    length: float | None  # steps of an episode
+
+
+class Rewards:
+    """Statistics of all rewards that were measured."""
+
+    def __init__(self) -> None:
+        self.rows, self.size = 0, 0.0
+        self._sum = self._squares = 0.0
+        self.frequent: Counter[float] = Counter()  # those that were the most frequent of some rows
+
+    def add(self, row: Row) -> None:
+        """Adds the rewards of some rows of the memory."""
+        rows, mean, std, size = (number(row, f"health/{name}") for name in _REWARDS)
+        mode = numbers(row, "health/reward_mode")
+        if rows is None or mean is None or std is None or size is None or rows < 1:
+            return
+        self.rows += int(rows)
+        self.size = max(self.size, size)
+        self._sum += rows * mean
+        self._squares += rows * (std**2 + mean**2)
+        if mode is not None and len(mode) == 2 and len(self.frequent) < MOST_VALUES:
+            self.frequent[float(mode[0])] += int(mode[1])
+
+    @property
+    def mean(self) -> float:
+        """The mean reward."""
+        return self._sum / self.rows
+
+    @property
+    def std(self) -> float:
+        """The standard deviation of the rewards."""
+        return math.sqrt(max(0.0, self._squares / self.rows - self.mean**2))
+
+
+_REWARDS = ("rows", "reward_mean", "reward_std", "reward_size")
+
+
+class Observations:
+    """Statistics of each number of all observations that were measured."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.parts: list[tuple[str, int]] = []
+        self._sum = self._squares = self.low = self.high = np.zeros(0)
+        self.image_change: float | None = None  # the largest
+
+    def add(self, row: Row) -> None:
+        """Adds the observations of some rows of the memory."""
+        if (change := number(row, "health/image_change")) is not None:
+            self.image_change = max(change, self.image_change or 0.0)
+        rows = number(row, "health/rows")
+        found = [numbers(row, f"health/observation_{name}") for name in ("mean", "std", "low", "high")]
+        mean, std, low, high = found
+        if rows is None or rows < 1 or mean is None or std is None or low is None or high is None:
+            return
+        if len({len(mean), len(std), len(low), len(high), len(self.low) or len(mean)}) > 1:
+            return
+        if not self.rows:
+            self._sum, self._squares = np.zeros((2, len(mean)))
+            self.low, self.high = low, high
+        self.rows += int(rows)
+        self._sum = self._sum + rows * mean
+        self._squares = self._squares + rows * (std**2 + mean**2)
+        self.low, self.high = np.minimum(self.low, low), np.maximum(self.high, high)
+        self.parts = parts_of(row)
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """The mean of each number."""
+        return self._sum / max(self.rows, 1)
+
+    @property
+    def std(self) -> NDArray[np.float64]:
+        """The standard deviation of each number."""
+        std: NDArray[np.float64] = np.sqrt(np.maximum(0, self._squares / max(self.rows, 1) - self.mean**2))
+        return std
+
+    def name(self, index: int) -> str:
+        """Writes a number of the observation as Python would: observation[3], observation['goal'][0]."""
+        for part, size in self.parts:
+            if index < size:
+                return f"{part}[{index}]"
+            index -= size
+        return f"observation[{index}]"
+
+
+class Evidence:
+    """All that a run has shown so far."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config  # the settings as they are now
+        self.step = 0
+        self.episodes, self.steps_in_episodes = 0, 0
+        self.terminated = self.truncated = 0
+        self.lengths: Counter[int] = Counter()
+        self.evaluations: deque[Evaluated] = deque(maxlen=MOST_EVALUATIONS)
+        self.best: Evaluated | None = None
+        self.first: Evaluated | None = None
+        self.unfinished = 0  # steps after which an evaluation was given up
+        self.rewards, self.observations = Rewards(), Observations()
+        self.recent: deque[Row] = deque(maxlen=RECENT)  # the newest measurements of the networks
+        self.probe: dict[str, Any] = {}
+        self.announced: set[str] = set()  # findings that stand in the record already
+        self.changed: dict[str, Any] = {}  # settings that changed on the way, as they are now
+        self.diverged = False  # whether the networks' numbers stopped being numbers
+
+    def add(self, row: Row) -> None:
+        """Adds a row of the record."""
+        step = number(row, "step")
+        if step is None or not 0 <= step < 2**53:
+            return
+        self.step = max(self.step, int(step))
+        if "rollout/ep_length" in row:
+            self._add_episode(row)
+        elif "health/rows" in row:
+            self.rewards.add(row)
+            self.observations.add(row)
+            if "health/residual_variance" in row:
+                self.recent.append(row)
+        elif "eval/mean_return" in row:
+            self._add_evaluation(row)
+        elif "probe/reproducible" in row:
+            self.probe = {name.removeprefix("probe/"): value for name, value in row.items() if name != "step"}
+        elif "train/critic_loss" in row:
+            self.diverged = number(row, "train/critic_loss") is None
+        elif (unfinished := number(row, "eval/unfinished")) is not None:
+            self.unfinished = int(unfinished)
+        elif isinstance(found := row.get("finding"), Mapping) and isinstance(found.get("name"), str):
+            self.announced.add(found["name"])
+
+    def _add_episode(self, row: Row) -> None:
+        length = number(row, "rollout/ep_length")
+        if length is None or length < 0:
+            return
+        self.episodes += 1
+        self.steps_in_episodes += int(length)
+        if len(self.lengths) < MOST_VALUES or int(length) in self.lengths:
+            self.lengths[int(length)] += 1
+        if isinstance(terminated := row.get("rollout/terminated"), bool):
+            self.terminated += terminated
+            self.truncated += not terminated
+
+    def _add_evaluation(self, row: Row) -> None:
+        step, mean, std = number(row, "step"), number(row, "eval/mean_return"), number(row, "eval/std_return")
+        returns, lengths = numbers(row, "eval/returns"), numbers(row, "eval/lengths")
+        if step is None or mean is None or std is None or returns is None or not len(returns):
+            return
+        errors = numbers(row, "eval/value_errors")
+        spread = float(errors.std(ddof=1)) if errors is not None and len(errors) > 1 else None
+        seen = Evaluated(
+            int(step),
+            mean,
+            std,
+            len(returns),
+            number(row, "eval/predicted_q"),
+            number(row, "eval/value_error"),
+            spread,
+            number(row, "eval/late_share"),
+            float(lengths.mean()) if lengths is not None and len(lengths) else None,
+        )
+        self.evaluations.append(seen)
+        self.first = self.first or seen
+        if self.best is None or mean > self.best.mean:
+            self.best = seen
+
+    @property
+    def longest(self) -> int:
+        """Steps of the longest episode."""
+        return max(self.lengths, default=0)
+
+    @property
+    def usual(self) -> tuple[int, float]:
+        """The most frequent length of an episode, and which share of the episodes has it."""
+        length, count = self.lengths.most_common(1)[0]
+        return length, count / self.episodes
+
+    @property
+    def median_length(self) -> int:
+        """Half of the episodes are no longer."""
+        counted = 0
+        for length in sorted(self.lengths):
+            counted += self.lengths[length]
+            if 2 * counted >= sum(self.lengths.values()):
+                return length
+        return 0
+
+    def recently(self, name: str) -> list[float]:
+        """Returns the newest values of a metric of the networks, or nothing where there are not enough of them."""
+        values = [value for row in self.recent if (value := number(row, name)) is not None]
+        return values if len(values) == RECENT else []
+
+    def recent_lists(self, name: str) -> NDArray[np.float64] | None:
+        """Returns the newest lists of a metric, (3, n); None where they are fewer, or of different lengths."""
+        lists = [values for row in self.recent if (values := numbers(row, name)) is not None]
+        return np.array(lists) if len(lists) == RECENT and len({len(values) for values in lists}) == 1 else None
+
+
+def number(row: Row, name: str) -> float | None:
+    """Returns a finite number of a row; None where there is none."""
+    value = row.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -1e300 < value < 1e300:
+        return None
+    return float(value)
+
+
+def numbers(row: Row, name: str) -> NDArray[np.float64] | None:
+    """Returns a list of finite numbers of a row; None where there is none."""
+    values = row.get(name)
+    if not isinstance(values, list | tuple):
+        return None
+    found = [number({name: value}, name) for value in values]
+    return None if None in found else np.array(found, np.float64)
+
+
+def parts_of(row: Row) -> list[tuple[str, int]]:
+    """Returns name and size of each part of the observation, as far as they can be."""
+    parts = row.get("health/observation_parts")
+    if not isinstance(parts, list | tuple):
+        return []
+    return [
+        (part[0], part[1])
+        for part in parts
+        if isinstance(part, list | tuple) and len(part) == 2
+        if isinstance(part[0], str) and isinstance(part[1], int)
+    ]

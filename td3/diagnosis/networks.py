@@ -1,0 +1,209 @@
+"""What is wrong with the networks: actions, values, gradients and units, as measured on remembered states."""
+
+import numpy as np
+
+from td3.diagnosis.evidence import RECENT, Evaluated, Evidence
+from td3.diagnosis.wording import finding, share, short
+from td3.types import Finding
+
+ONE_END = 0.95  # share of the actor's actions at one end of a dimension
+VANISHED = 1e-4  # length of a gradient
+BEYOND = 1.2  # times what the rewards allow
+OVERESTIMATED, STANDARD_ERRORS = 0.25, 2.0
+UNEXPLAINED = 0.9  # share of the targets' variance
+ENOUGH_UPDATES = 5_000  # before the critics can be expected to explain anything
+DEAD = 0.5  # share of a layer's units
+NARROW = 0.1  # of a dimension's range
+
+
+def diverged(evidence: Evidence) -> Finding | None:
+    """The networks' numbers stopped being numbers."""
+    if not evidence.diverged:
+        return None
+    return finding(
+        "diverged",
+        evidence,
+        f"The critics' loss became NaN or infinite before step {evidence.step:,}.",
+        f"Begin anew with a smaller learning rate, --critic-lr {short(smaller(evidence.config.critic_lr))}, and check "
+        "rewards and observations for huge values.",
+        chart="train/critic_loss",
+        command=("check", "ENV"),
+    )
+
+
+def values_beyond(evidence: Evidence) -> Finding | None:
+    """Values larger than any rewards could make them: the critics diverge."""
+    sizes, largest = evidence.recently("health/q_size"), evidence.rewards.size
+    if not sizes or evidence.config.gamma >= 1 or largest == 0:
+        return None
+    allowed, believed = largest / (1 - evidence.config.gamma), min(sizes) / evidence.config.reward_scale
+    if believed <= BEYOND * allowed:
+        return None
+    return finding(
+        "values_beyond",
+        evidence,
+        f"The critics value states at {short(sizes[-1] / evidence.config.reward_scale)} on average, the rewards allow at most "
+        f"{short(allowed)}: the values diverge.",
+        f"Begin anew with a smaller learning rate, --critic-lr {short(smaller(evidence.config.critic_lr))}.",
+        chart="health/q_size",
+        value=sizes[-1] / evidence.config.reward_scale,
+        allowed=allowed,
+    )
+
+
+def cannot_recover(evidence: Evidence) -> Finding | None:
+    """One action everywhere, and no gradient left to leave it."""
+    stuck, gradients = one_end(evidence), evidence.recently("health/actor_gradient")
+    if stuck is None or not gradients or max(gradients) >= VANISHED:
+        return None
+    dimension, end, part = stuck
+    return finding(
+        "cannot_recover",
+        evidence,
+        f"In {share(part)} of remembered states the actor plays the {end} end of action[{dimension}], and its gradient "
+        f"has vanished ({short(gradients[-1])}): this run will not recover.",
+        f"Begin a new run with {cure(evidence)}.",
+        chart="health/actor_gradient",
+        dimension=dimension,
+        share=part,
+        gradient=gradients[-1],
+    )
+
+
+def one_action(evidence: Evidence) -> Finding | None:
+    """One end of the range in nearly all states."""
+    stuck = one_end(evidence)
+    if stuck is None or cannot_recover(evidence):
+        return None
+    dimension, end, part = stuck
+    return finding(
+        "one_action",
+        evidence,
+        f"In {share(part)} of remembered states the actor plays the {end} end of action[{dimension}]: it no longer "
+        "looks at the state.",
+        f"Begin a new run with {cure(evidence)}.",
+        chart="health/one_end",
+        dimension=dimension,
+        share=part,
+    )
+
+
+def unused_range(evidence: Evidence) -> Finding | None:
+    """The actor stays within a small part of a dimension's range."""
+    low, high = evidence.recent_lists("health/action_low"), evidence.recent_lists("health/action_high")
+    if low is None or high is None or low.shape != high.shape or updates_so_far(evidence) < ENOUGH_UPDATES:
+        return None
+    used = ((high - low) / 2).max(axis=0)
+    dimension = int(used.argmin())
+    if used[dimension] >= NARROW or not evidence.rewards.std:
+        return None
+    centre = float((low + high)[-1, dimension]) / 2
+    if abs(centre) > 1 - 2 * NARROW:
+        return None  # at an end: that is another finding
+    return finding(
+        "unused_range",
+        evidence,
+        f"The actor uses {share(float(used[dimension]))} of the range of action[{dimension}] on remembered states.",
+        "Check the unit of that dimension: the Box of the action space should be the range that is useful.",
+        chart="health/one_end",
+        dimension=dimension,
+        used=float(used[dimension]),
+    )
+
+
+def critics_explain_nothing(evidence: Evidence) -> Finding | None:
+    """The critics predict no better than one number for all states."""
+    left, spread = evidence.recently("health/residual_variance"), evidence.recently("health/target_std")
+    sizes = evidence.recently("health/q_size")
+    if not left or not spread or not sizes or updates_so_far(evidence) < ENOUGH_UPDATES:
+        return None
+    if min(left) <= UNEXPLAINED or min(spread) < 0.05 * max(sizes):  # targets that are all alike explain themselves
+        return None
+    return finding(
+        "critics_explain_nothing",
+        evidence,
+        f"The critics' errors have {share(min(left[-1], 1.0))} of the variance of their targets: one number for all "
+        "states would predict as well.",
+        "Check that the observation has all that the reward depends on; positions without velocities need --history 3.",
+        chart="health/residual_variance",
+        residual_variance=left[-1],
+    )
+
+
+def overestimation(evidence: Evidence) -> Finding | None:
+    """The critics predict more than comes."""
+    last = list(evidence.evaluations)[-RECENT:]
+    shares = [overestimated(one) for one in last]
+    if len(last) < RECENT or updates_so_far(evidence) < ENOUGH_UPDATES or not all(shares):
+        return None
+    newest = last[-1]
+    assert newest.predicted is not None
+    assert newest.error is not None
+    obtained = newest.predicted - newest.error
+    return finding(
+        "overestimation",
+        evidence,
+        f"The critics predict {short(newest.predicted)} at the beginning of an episode, and {short(obtained)} comes: "
+        f"{share(shares[-1])} too much.",
+        "Lower --critic-lr, or raise --policy-delay and --target-noise, which damp overestimation.",
+        chart="eval/value_error",
+        predicted=newest.predicted,
+        obtained=obtained,
+    )
+
+
+def dead_units(evidence: Evidence) -> Finding | None:
+    """Most of a layer's units are never active."""
+    shares = evidence.recently("health/dead_units")
+    if not shares or min(shares) <= DEAD:
+        return None
+    layers = evidence.recent[-1].get("health/dead_layers")
+    known = {name: part for name, part in layers.items() if isinstance(part, float)} if isinstance(layers, dict) else {}
+    worst = max(known, key=lambda name: known[name]) if known else "a hidden layer"
+    return finding(
+        "dead_units",
+        evidence,
+        f"{share(shares[-1])} of the units of {worst[:40]} are silent in every remembered state.",
+        f"Begin anew with a smaller learning rate, --critic-lr {short(smaller(evidence.config.critic_lr))} and --actor-lr "
+        f"{short(smaller(evidence.config.actor_lr))}.",
+        chart="health/dead_units",
+        layer=worst[:40],
+        share=shares[-1],
+    )
+
+
+def one_end(evidence: Evidence) -> tuple[int, str, float] | None:
+    """Returns the dimension whose actions are nearly all at one end, which end, and how many."""
+    for name, end in (("health/low_end", "lower"), ("health/high_end", "upper")):
+        parts = evidence.recent_lists(name)
+        if parts is not None and parts.size and (least := parts.min(axis=0)).max() >= ONE_END:
+            dimension = int(least.argmax())
+            return dimension, end, float(parts[-1, dimension])
+    return None
+
+
+def overestimated(evaluation: Evaluated) -> float:
+    """Returns by which part of what came the critics predicted more; 0 where that may be by accident."""
+    predicted, error, spread = evaluation.predicted, evaluation.error, evaluation.error_std
+    if predicted is None or error is None or spread is None:
+        return 0.0
+    obtained = predicted - error
+    certain = error > STANDARD_ERRORS * spread / np.sqrt(evaluation.episodes)
+    part = error / max(abs(obtained), 1e-9)
+    return float(part) if certain and part > OVERESTIMATED else 0.0
+
+
+def updates_so_far(evidence: Evidence) -> float:
+    """Returns about how many updates the run has done."""
+    return (evidence.step - evidence.config.update_after) * evidence.config.updates_per_step
+
+
+def smaller(rate: float) -> float:
+    """Returns a learning rate to try after this one."""
+    return min(rate / 3, 3e-4)
+
+
+def cure(evidence: Evidence) -> str:
+    """Returns the flags that most often help against an actor that plays one action."""
+    rate = f"--actor-lr {short(smaller(evidence.config.actor_lr))}"
+    return rate if evidence.config.normalize_observations else f"--normalize-observations, or {rate}"

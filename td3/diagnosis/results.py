@@ -1,0 +1,146 @@
+"""What the evaluations show: a score that fell, stands still, never differs, or cannot be told apart from noise."""
+
+import math
+
+import numpy as np
+
+from td3.diagnosis.evidence import RECENT, Evaluated, Evidence
+from td3.diagnosis.wording import finding, share, short
+from td3.types import Finding
+from td3.wording import counted
+
+FALL, STANDARD_ERRORS = 0.3, 3.0
+PLATEAU = 10  # evaluations without a new best
+COARSE = 0.25  # standard error, as a part of what was gained
+FAR = 0.01  # worth of a reward at the end of an episode
+LATE = 0.5  # share of the rewards' size in the last tenth
+
+
+def same_score(evidence: Evidence) -> Finding | None:
+    """Every episode of every evaluation returns the same."""
+    last = list(evidence.evaluations)[-RECENT:]
+    if len(last) < RECENT or any(one.std > 0 or one.mean != last[0].mean for one in last):
+        return None
+    return finding(
+        "same_score",
+        evidence,
+        f"Every episode of the last {RECENT} evaluations returned exactly {last[-1].mean:.6g}.",
+        "Check that reset(seed=…) begins in different states and that the reward depends on what the agent does.",
+        chart="eval/mean_return",
+        command=("check", "ENV"),
+        score=last[-1].mean,
+    )
+
+
+def collapse(evidence: Evidence) -> Finding | None:
+    """The last evaluations are far below the best."""
+    best, first, last = evidence.best, evidence.first, list(evidence.evaluations)[-RECENT:]
+    if best is None or first is None or len(last) < RECENT or best.step >= last[0].step:
+        return None
+    gain = best.mean - first.mean
+    error = [math.hypot(standard_error(one), standard_error(best)) for one in last]
+    fallen = [best.mean - one.mean for one in last]
+    if gain <= 0 or any(
+        fall <= max(STANDARD_ERRORS * noise, FALL * gain) for fall, noise in zip(fallen, error, strict=True)
+    ):
+        return None
+    return finding(
+        "collapse",
+        evidence,
+        f"The return was {short(best.mean)} at step {best.step:,} and is {short(last[-1].mean)} now: "
+        f"{share(min(fallen[-1] / gain, 1.0))} of what was gained is lost.",
+        "Use the best checkpoint (--checkpoint best); for a new run lower --actor-lr and --critic-lr.",
+        chart="eval/mean_return",
+        command=("evaluate", "RUN", "--checkpoint", "best"),
+        best=best.mean,
+        best_step=best.step,
+        last=last[-1].mean,
+    )
+
+
+def short_horizon(evidence: Evidence) -> Finding | None:
+    """What counts comes at the end, and is discounted away."""
+    last = evidence.evaluations[-1] if evidence.evaluations else None
+    if last is None or last.late is None or not last.length or last.late <= LATE:
+        return None
+    worth = evidence.config.gamma**last.length
+    if worth >= FAR:
+        return None
+    wanted = 1 - 1 / (3 * last.length)
+    return finding(
+        "short_horizon",
+        evidence,
+        f"{share(last.late)} of the rewards come in the last tenth of an episode, where one is worth {worth:.1g} of "
+        f"itself at the start (gamma {evidence.config.gamma:g}, {last.length:,.0f} steps).",
+        f"Use --gamma {wanted:.5g}, or reward the way there.",
+        chart="eval/late_share",
+        late_share=last.late,
+        worth=worth,
+    )
+
+
+def coarse_evaluation(evidence: Evidence) -> Finding | None:
+    """The evaluations are too noisy to compare."""
+    best, first = evidence.best, evidence.first
+    if best is None or first is None or len(evidence.evaluations) < 5:
+        return None
+    gain = best.mean - first.mean
+    noise = usual_error(evidence)
+    if gain <= 0 or noise <= COARSE * gain:
+        return None
+    episodes = best.episodes
+    wanted = min(1_000, max(2 * episodes, math.ceil(episodes * (noise / (COARSE * gain)) ** 2)))
+    return finding(
+        "coarse_evaluation",
+        evidence,
+        f"The mean of {counted(episodes, 'evaluation episode')} is uncertain by ±{short(noise)}, the whole gain so far "
+        f"is {short(gain)}: these evaluations cannot be told apart.",
+        f"Use --eval-episodes {wanted} (also on resume), or compare checkpoints with more episodes.",
+        chart="eval/std_return",
+        command=("evaluate", "RUN", "--checkpoint", "best", "--episodes", str(wanted)),
+        standard_error=noise,
+        gain=gain,
+        episodes=wanted,
+    )
+
+
+def plateau(evidence: Evidence) -> Finding | None:
+    """Nothing new for a while."""
+    best, last = evidence.best, list(evidence.evaluations)[-PLATEAU:]
+    if best is None or len(last) < PLATEAU or best.step >= last[0].step:
+        return None
+    slope, error = slope_of(last)
+    if abs(slope) > 2 * error:
+        return None
+    return finding(
+        "plateau",
+        evidence,
+        f"No new best in {PLATEAU} evaluations: {short(best.mean)} at step {best.step:,} is still the best.",
+        "If that is good enough, stop (--stop-after); else try other settings or seeds rather than more steps.",
+        chart="eval/mean_return",
+        best=best.mean,
+        best_step=best.step,
+    )
+
+
+def standard_error(evaluation: Evaluated) -> float:
+    """Returns how uncertain the mean of an evaluation is."""
+    return evaluation.std / math.sqrt(max(evaluation.episodes - 1, 1))
+
+
+def usual_error(evidence: Evidence) -> float:
+    """Returns the usual uncertainty of an evaluation; with one episode each, from one evaluation to the next."""
+    seen = list(evidence.evaluations)
+    if seen[-1].episodes > 1:
+        return float(np.median([standard_error(one) for one in seen]))
+    means = np.array([one.mean for one in seen])
+    return float(np.median(np.abs(np.diff(means)))) / math.sqrt(2)
+
+
+def slope_of(evaluations: list[Evaluated]) -> tuple[float, float]:
+    """Returns the slope of a line through the means, per evaluation, and its standard error."""
+    means, places = np.array([one.mean for one in evaluations]), np.arange(len(evaluations))
+    places = places - places.mean()
+    slope = float(places @ means / (places @ places))
+    left = means - means.mean() - slope * places
+    return slope, float(np.sqrt(left @ left / (len(means) - 2) / (places @ places)))

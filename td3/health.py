@@ -1,0 +1,173 @@
+"""Measures what a diagnosis needs: networks on remembered states, and statistics of the newest rows of the memory.
+
+Nothing is drawn and nothing is written, so a run is the same to the bit with and without it, and a resumed run measures
+the same numbers again.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from td3.learner import Learner
+from td3.learner.making import one_thread
+from td3.learner.preprocessing import preprocess
+from td3.metrics import AT_AN_END
+from td3.replay import AnyMemory
+from td3.types import Batch, Layout
+
+STATES = 1_000  # remembered ones that the networks are measured on, spread evenly over the memory
+IMAGES = 64  # of images: fewer, which cost as much
+
+Indices = NDArray[np.int64]
+
+
+def measure_health(learner: Learner, count: int) -> dict[str, Any]:
+    """Returns a row of `health/` metrics, with statistics of the `count` newest rows of the memory."""
+    memory, layout = learner.memory, learner.layout
+    newest = newest_rows(memory, count)
+    if not len(newest):
+        return {}
+    rewards = memory.columns["reward"][newest].astype(np.float64) / learner.config.reward_scale
+    found = {**reward_statistics(rewards), **observation_statistics(numbers_of(memory, newest), layout)}
+    if layout.frame:
+        found["health/image_change"] = image_change(memory, newest)
+    if learner.updates:
+        with one_thread():
+            found |= network_health(learner)
+    return found
+
+
+def newest_rows(memory: AnyMemory, count: int) -> Indices:
+    """Returns the indices of the last transitions that were written, of `count` rows at most."""
+    first = memory.written - min(memory.written, memory.capacity, count)
+    indices = np.arange(first, memory.written) % memory.capacity
+    return indices[memory.can_sample(indices)]
+
+
+def numbers_of(memory: AnyMemory, indices: Indices) -> NDArray[np.float32]:
+    """Returns the numbers of these observations, (n, numbers), without their images."""
+    columns = memory.columns
+    numbers: NDArray[np.float32] = (columns["numbers"] if "numbers" in columns else columns["observation"])[indices]
+    return numbers
+
+
+def reward_statistics(rewards: NDArray[np.float64]) -> dict[str, Any]:
+    """Returns mean, spread and the most frequent value of rewards as the environment gave them."""
+    values, counts = np.unique(rewards, return_counts=True)
+    most = int(counts.argmax())
+    return {
+        "health/rows": len(rewards),
+        "health/reward_mean": float(rewards.mean()),
+        "health/reward_std": float(rewards.std()),
+        "health/reward_size": float(np.abs(rewards).max()),
+        "health/reward_mode": [float(values[most]), int(counts[most])],
+    }
+
+
+def observation_statistics(numbers: NDArray[np.float32], layout: Layout) -> dict[str, Any]:
+    """Returns mean, spread and range of every number of the observation; nothing where there are only images."""
+    if not numbers.shape[1]:
+        return {}
+    parts = [[part.name, part.size] for part, _ in layout.number_parts]
+    return {
+        "health/observation_mean": shortened(numbers.mean(axis=0, dtype=np.float64)),
+        "health/observation_std": shortened(numbers.std(axis=0, dtype=np.float64)),
+        "health/observation_low": shortened(numbers.min(axis=0)),
+        "health/observation_high": shortened(numbers.max(axis=0)),
+        **({"health/observation_parts": parts} if len(parts) > 1 else {}),
+    }
+
+
+def image_change(memory: AnyMemory, indices: Indices) -> float:
+    """Returns the share of bytes of a frame that changed at all among some of these rows."""
+    frames = memory.columns["frame"][indices[spread(len(indices), IMAGES)]]
+    return float((frames.min(axis=0) != frames.max(axis=0)).mean())
+
+
+@torch.no_grad()
+def network_health(learner: Learner) -> dict[str, Any]:
+    """Returns how the networks act and predict on remembered states."""
+    batch = remembered(learner)
+    with layers_watched(learner.critics, learner.actor) as active:
+        features = learner.critics.encoder.forward(batch.observation)  # `forward`: nothing is compiled for it
+        actions = learner.actor.forward(features)
+        q1, q2 = learner.critics.forward(features, batch.action)
+    target = learner.target(batch, torch.zeros_like(batch.action)).target
+    ends = [(actions < -AT_AN_END).float().mean(0), (actions > AT_AN_END).float().mean(0)]
+    silent = {name: 1 - float(units.float().mean()) for name, units in active.items()}
+    spread_of_target = float(target.var(correction=0))
+    found = {
+        "health/residual_variance": float((target - (q1 + q2) / 2).var(correction=0)) / max(spread_of_target, 1e-30),
+        "health/target_std": spread_of_target**0.5,
+        "health/q_size": float(q1.abs().mean()),
+        "health/one_end": float(torch.stack(ends).max()),
+        "health/low_end": shortened(ends[0].cpu().numpy()),
+        "health/high_end": shortened(ends[1].cpu().numpy()),
+        "health/action_low": shortened(actions.amin(0).cpu().numpy()),
+        "health/action_high": shortened(actions.amax(0).cpu().numpy()),
+        "health/actor_gradient": actor_gradient(learner),
+    }
+    if silent:
+        found["health/dead_units"] = max(silent.values())
+        found["health/dead_layers"] = {name: round(share, 4) for name, share in silent.items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def remembered(learner: Learner) -> Batch:
+    """Returns transitions spread evenly over the memory, as the networks take them."""
+    memory = learner.memory
+    stored = min(memory.written, memory.capacity)
+    indices = spread(stored, IMAGES if learner.layout.frame else STATES)
+    batch = memory.batch(indices[memory.can_sample(indices)])
+    if learner.normalizer:
+        batch = preprocess(batch, learner.layout, learner.normalizer, None)
+    return Batch(*(column.to(learner.config.device) for column in batch))
+
+
+def spread(count: int, most: int) -> Indices:
+    """Returns at most `most` of the indices below `count`, evenly spread."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))
+
+
+@contextmanager
+def layers_watched(critics: nn.Module, actor: nn.Module) -> Iterator[dict[str, Tensor]]:
+    """Notes which units of each hidden layer are active in any of the rows that pass inside the block."""
+    active: dict[str, Tensor] = {}
+
+    def watch(name: str, layer: nn.Module) -> Any:
+        def look(_: nn.Module, __: Any, output: Tensor) -> None:
+            twins = output.dim() == 3
+            for twin, units in enumerate(output if twins else [output], start=1):
+                key = name.replace("critics", f"critic {twin}") if twins else name
+                active[key] = (units.flatten(2).amax(2) if units.dim() == 4 else units).amax(0) > 0
+
+        return layer.register_forward_hook(look)
+
+    handles = []
+    for network, module in (("actor", actor), ("critics", critics)):
+        rectified = [layer for layer in module.modules() if isinstance(layer, nn.ReLU)]
+        handles += [watch(f"{network}, layer {place}", layer) for place, layer in enumerate(rectified, start=1)]
+    try:
+        yield active
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def actor_gradient(learner: Learner) -> float | None:
+    """Returns the length of Adam's running mean of the actor's gradient; None where there is no such thing."""
+    optimizer = learner.optimizers().get("actor_optimizer")
+    means = [state["exp_avg"] for state in optimizer.state.values() if "exp_avg" in state] if optimizer else []
+    if not means:
+        return None
+    return float(torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(mean.double()) for mean in means])))
+
+
+def shortened(numbers: NDArray[Any]) -> list[float]:
+    """Returns plain numbers in six digits: a record keeps many."""
+    return [float(f"{number:.6g}") for number in numbers.tolist()]

@@ -1,0 +1,96 @@
+"""Asks an environment three questions by playing it again from the same seed with other actions.
+
+Does the same seed lead to the same episode? Do actions change anything? Does it use the whole range of each of them?
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from td3.environments import Envs
+from td3.errors import EnvironmentFailure
+from td3.types import Float32s
+
+STEPS = 30  # of an episode: an action may take some steps to show
+SHARES = (1, 6, STEPS)  # steps that are compared one after the other: most differences show at once
+DIMENSIONS = 16  # of the action: the first ones
+TENTH = 0.1
+
+Step = tuple[NDArray[Any], ...]  # what it led to
+
+
+class Probe(NamedTuple):
+    """The answers."""
+
+    reproducible: bool
+    actions_matter: bool
+    ignored: list[int]  # dimensions of the action that change nothing
+    narrow: list[int]  # dimensions in which a tenth of the range does the same as the whole
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """What a record keeps of them."""
+        found: dict[str, Any] = {"probe/reproducible": self.reproducible}
+        if self.reproducible:  # else a difference says nothing
+            found |= {"probe/actions_matter": self.actions_matter}
+            found |= {"probe/ignored": self.ignored, "probe/narrow": self.narrow}
+        return found
+
+
+def probe(envs: Envs, seed: int) -> Probe | None:
+    """Plays short pieces of the same episode; None where the environment fails."""
+    try:
+        return _probe(envs, seed)
+    except EnvironmentFailure:  # whoever plays it next says so
+        return None
+
+
+def _probe(envs: Envs, seed: int) -> Probe:
+    size = envs.action.size
+    actions = np.random.default_rng(0).uniform(-1, 1, (STEPS, size)).astype(np.float32)
+    same = _comparison(envs, seed)
+    if not same(actions, actions):
+        return Probe(False, True, [], [])
+    if same(actions, -actions):
+        return Probe(True, False, [], [])
+    ignored: list[int] = []
+    narrow: list[int] = []
+    for dimension in range(min(size, DIMENSIONS)):
+        full, turned, little, none = (actions.copy() for _ in range(4))
+        signs = np.where(actions[:, dimension] < 0, -1, 1)
+        full[:, dimension], turned[:, dimension] = signs, -signs
+        little[:, dimension], none[:, dimension] = TENTH * signs, 0
+        if same(full, little):
+            (ignored if same(full, none) and same(full, turned) else narrow).append(dimension)
+    return Probe(True, True, ignored, narrow)
+
+
+def _comparison(envs: Envs, seed: int) -> Callable[[Float32s, Float32s], bool]:
+    """Returns what says whether two rows of actions lead to the very same episode."""
+
+    def same(these: Float32s, those: Float32s) -> bool:
+        for steps in SHARES:
+            first, second = (_played(envs, seed, actions[:steps]) for actions in (these, those))
+            equal = len(first) == len(second) and all(
+                np.array_equal(one, other)
+                for now, then in zip(first, second, strict=True)
+                for one, other in zip(now, then, strict=True)
+            )
+            if not equal:
+                return False
+        return True
+
+    return same
+
+
+def _played(envs: Envs, seed: int, actions: Float32s) -> list[Step]:
+    """Plays an episode from its seed, as far as there are actions or to its end."""
+    steps: list[Step] = [(envs.reset([seed] * envs.num_envs).copy(),)]
+    for action in actions:
+        result = envs.step(np.tile(action, (envs.num_envs, 1)))
+        steps.append(tuple(array.copy() for array in result[:4]))  # an environment may write into them again
+        if (result.terminated | result.truncated).any():
+            break
+    return steps

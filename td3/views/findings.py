@@ -1,0 +1,36 @@
+"""Findings for people and for programs: sentences, and commands that work when they are pasted."""
+
+from pathlib import Path
+from typing import Any
+
+from td3.types import Finding
+from td3.views.speaking import shell_command
+
+
+def lines_of(findings: list[Finding], run: str | Path, env: str) -> list[str]:
+    """Writes findings in lines, the worst first."""
+    return [line for number, finding in enumerate(findings, start=1) for line in lines_about(finding, run, env, number)]
+
+
+def lines_about(finding: Finding, run: str | Path, env: str, number: int = 0) -> list[str]:
+    """Writes one finding in three lines: what was seen, what to try first, and what shows it."""
+    first = f"{number}. " if number else ""
+    indent = " " * len(first)
+    return [
+        f"{first}{finding.seen}",
+        f"{indent}Try first: {finding.advice}",
+        f"{indent}See: {shown_by(finding, run, env)}",
+    ]
+
+
+def shown_by(finding: Finding, run: str | Path, env: str) -> str:
+    """Writes the command that shows a finding, and the chart to look at."""
+    stand_for = {"RUN": str(run), "ENV": env}
+    words = [stand_for.get(word, word) for word in finding.command or ("watch", "RUN")]
+    shown = shell_command(words[0], *words[1:])
+    return shown if finding.command else f"{shown} (chart {finding.chart})"
+
+
+def as_data(finding: Finding, run: str | Path, env: str) -> dict[str, Any]:
+    """Returns a finding as plain data, with the command that shows it."""
+    return {**finding._asdict(), "command": shown_by(finding, run, env)}
