@@ -200,22 +200,18 @@ def reward_scale(evidence: Evidence) -> Finding | None:
 def rare_rewards(evidence: Evidence) -> Finding | None:
     """Nearly every reward is the same: there is nothing to climb."""
     rewards = evidence.rewards
-    if (
-        rewards.rows < max(FEW_ROWS, evidence.config.warmup_steps)
-        or not rewards.frequent
-        or rewards_come_from_ends(evidence)
-    ):
+    if rewards.rows < max(FEW_ROWS, evidence.config.warmup_steps) or not rewards.frequent:
         return None
     value, count = rewards.frequent.most_common(1)[0]
-    if count / rewards.rows < RARE:
-        return None
     others = rewards.rows - count
+    if others + evidence.terminated > (1 - RARE) * rewards.rows:  # not to terminate may be what is rewarded
+        return None
     times = "never" if not others else "once" if others == 1 else f"{others:,} times"
     return finding(
         "rare_rewards",
         evidence,
-        f"The reward was {short(value)} in {share(count / rewards.rows)} of {counted(rewards.rows, 'row')}, another one "
-        f"came {times}: the critics have next to nothing to learn from.",
+        f"The reward was {short(value)} in {share(count / rewards.rows)} of {counted(rewards.rows, 'row')}, another "
+        f"{times}: the critics have next to nothing to learn from.",
         "Add a term to the reward that grows on the way to the goal, such as the negative distance to it.",
         chart="health/reward_std",
         command=("check", "ENV"),
@@ -223,11 +219,6 @@ def rare_rewards(evidence: Evidence) -> Finding | None:
         others=others,
         rows=rewards.rows,
     )
-
-
-def rewards_come_from_ends(evidence: Evidence) -> bool:
-    """Whether a constant reward still says something: it is earned for not terminating."""
-    return evidence.terminated > 0
 
 
 def small_memory(evidence: Evidence) -> Finding | None:
@@ -259,8 +250,8 @@ def young_memory(evidence: Evidence) -> Finding | None:
     return finding(
         "young_memory",
         evidence,
-        f"{counted(evidence.config.warmup_steps, 'step')} of warm-up are {short(episodes)} episodes: the critics begin with "
-        "little to learn from.",
+        f"{counted(evidence.config.warmup_steps, 'step')} of warm-up are {short(episodes)} episodes: the critics begin "
+        "with little to learn from.",
         f"Use --warmup-steps {wanted} in a new run.",
         chart="eval/mean_return",
         warmup_steps=evidence.config.warmup_steps,

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from td3.config import Config
 
-RECENT = 3  # measurements in a row that make a finding certain
+RECENT = 3  # measurements or evaluations in a row that make a finding certain
+LONG = 5  # where a healthy run may look the same for a while: an actor often begins at one end, and leaves it
 MOST_EVALUATIONS = 10_000  # of a record of any length: the newest ones
 MOST_VALUES = 1_000  # different lengths of episodes, or rewards, that are counted one by one
 
@@ -133,7 +134,7 @@ class Evidence:
         self.first: Evaluated | None = None
         self.unfinished = 0  # steps after which an evaluation was given up
         self.rewards, self.observations = Rewards(), Observations()
-        self.recent: deque[Row] = deque(maxlen=RECENT)  # the newest measurements of the networks
+        self.recent: deque[Row] = deque(maxlen=LONG)  # the newest measurements of the networks
         self.probe: dict[str, Any] = {}
         self.announced: set[str] = set()  # findings that stand in the record already
         self.changed: dict[str, Any] = {}  # settings that changed on the way, as they are now
@@ -219,15 +220,16 @@ class Evidence:
                 return length
         return 0
 
-    def recently(self, name: str) -> list[float]:
+    def recently(self, name: str, count: int = RECENT) -> list[float]:
         """Returns the newest values of a metric of the networks, or nothing where there are not enough of them."""
-        values = [value for row in self.recent if (value := number(row, name)) is not None]
-        return values if len(values) == RECENT else []
+        values = [number(row, name) for row in list(self.recent)[-count:]]
+        found = [value for value in values if value is not None]
+        return found if len(found) == count else []
 
-    def recent_lists(self, name: str) -> NDArray[np.float64] | None:
-        """Returns the newest lists of a metric, (3, n); None where they are fewer, or of different lengths."""
-        lists = [values for row in self.recent if (values := numbers(row, name)) is not None]
-        return np.array(lists) if len(lists) == RECENT and len({len(values) for values in lists}) == 1 else None
+    def recent_lists(self, name: str, count: int = RECENT) -> NDArray[np.float64] | None:
+        """Returns the newest lists of a metric, (count, n); None where they are fewer, or of different lengths."""
+        lists = [values for row in list(self.recent)[-count:] if (values := numbers(row, name)) is not None]
+        return np.array(lists) if len(lists) == count and len({len(values) for values in lists}) == 1 else None
 
 
 def number(row: Row, name: str) -> float | None:

@@ -2,17 +2,18 @@
 
 import numpy as np
 
-from td3.diagnosis.evidence import RECENT, Evaluated, Evidence
+from td3.diagnosis.evidence import LONG, RECENT, Evaluated, Evidence
 from td3.diagnosis.wording import finding, share, short
 from td3.types import Finding
 
 ONE_END = 0.95  # share of the actor's actions at one end of a dimension
 VANISHED = 1e-4  # length of a gradient
 BEYOND = 1.2  # times what the rewards allow
-OVERESTIMATED, STANDARD_ERRORS = 0.25, 2.0
+OVERESTIMATED, STANDARD_ERRORS = 0.25, 2.0  # of what came, and of its uncertainty
+SETTLED_UPDATES = 20_000  # before that, values still follow the rewards from afar
 UNEXPLAINED = 0.9  # share of the targets' variance
 ENOUGH_UPDATES = 5_000  # before the critics can be expected to explain anything
-DEAD = 0.5  # share of a layer's units
+DEAD = 0.8  # share of a layer's units: half of them are silent in many healthy runs, from the beginning
 NARROW = 0.1  # of a dimension's range
 
 
@@ -33,27 +34,28 @@ def diverged(evidence: Evidence) -> Finding | None:
 
 def values_beyond(evidence: Evidence) -> Finding | None:
     """Values larger than any rewards could make them: the critics diverge."""
-    sizes, largest = evidence.recently("health/q_size"), evidence.rewards.size
-    if not sizes or evidence.config.gamma >= 1 or largest == 0:
+    largest, config = evidence.rewards.size, evidence.config
+    sizes = [size / config.reward_scale for size in evidence.recently("health/q_size")]
+    if not sizes or config.gamma >= 1 or largest == 0:
         return None
-    allowed, believed = largest / (1 - evidence.config.gamma), min(sizes) / evidence.config.reward_scale
-    if believed <= BEYOND * allowed:
+    allowed = largest / (1 - config.gamma)
+    if min(sizes) <= BEYOND * allowed:
         return None
     return finding(
         "values_beyond",
         evidence,
-        f"The critics value states at {short(sizes[-1] / evidence.config.reward_scale)} on average, the rewards allow at most "
-        f"{short(allowed)}: the values diverge.",
-        f"Begin anew with a smaller learning rate, --critic-lr {short(smaller(evidence.config.critic_lr))}.",
+        f"The critics value states at {short(sizes[-1])} on average, the rewards allow at most {short(allowed)}: the "
+        "values diverge.",
+        f"Begin anew with a smaller learning rate, --critic-lr {short(smaller(config.critic_lr))}.",
         chart="health/q_size",
-        value=sizes[-1] / evidence.config.reward_scale,
+        value=sizes[-1],
         allowed=allowed,
     )
 
 
 def cannot_recover(evidence: Evidence) -> Finding | None:
     """One action everywhere, and no gradient left to leave it."""
-    stuck, gradients = one_end(evidence), evidence.recently("health/actor_gradient")
+    stuck, gradients = one_end(evidence), evidence.recently("health/actor_gradient", LONG)
     if stuck is None or not gradients or max(gradients) >= VANISHED:
         return None
     dimension, end, part = stuck
@@ -133,8 +135,11 @@ def critics_explain_nothing(evidence: Evidence) -> Finding | None:
 def overestimation(evidence: Evidence) -> Finding | None:
     """The critics predict more than comes."""
     last = list(evidence.evaluations)[-RECENT:]
-    shares = [overestimated(one) for one in last]
-    if len(last) < RECENT or updates_so_far(evidence) < ENOUGH_UPDATES or not all(shares):
+    spread = evidence.recently("health/target_std", 1)
+    if len(last) < RECENT or not spread or updates_so_far(evidence) < SETTLED_UPDATES:
+        return None
+    shares = [overestimated(one, spread[0] / evidence.config.reward_scale) for one in last]
+    if not all(shares):
         return None
     newest = last[-1]
     assert newest.predicted is not None
@@ -144,7 +149,7 @@ def overestimation(evidence: Evidence) -> Finding | None:
         "overestimation",
         evidence,
         f"The critics predict {short(newest.predicted)} at the beginning of an episode, and {short(obtained)} comes: "
-        f"{share(shares[-1])} too much.",
+        "they overestimate.",
         "Lower --critic-lr, or raise --policy-delay and --target-noise, which damp overestimation.",
         chart="eval/value_error",
         predicted=newest.predicted,
@@ -164,8 +169,8 @@ def dead_units(evidence: Evidence) -> Finding | None:
         "dead_units",
         evidence,
         f"{share(shares[-1])} of the units of {worst[:40]} are silent in every remembered state.",
-        f"Begin anew with a smaller learning rate, --critic-lr {short(smaller(evidence.config.critic_lr))} and --actor-lr "
-        f"{short(smaller(evidence.config.actor_lr))}.",
+        f"Begin anew with smaller learning rates, --critic-lr {short(smaller(evidence.config.critic_lr))} "
+        f"--actor-lr {short(smaller(evidence.config.actor_lr))}.",
         chart="health/dead_units",
         layer=worst[:40],
         share=shares[-1],
@@ -175,21 +180,24 @@ def dead_units(evidence: Evidence) -> Finding | None:
 def one_end(evidence: Evidence) -> tuple[int, str, float] | None:
     """Returns the dimension whose actions are nearly all at one end, which end, and how many."""
     for name, end in (("health/low_end", "lower"), ("health/high_end", "upper")):
-        parts = evidence.recent_lists(name)
+        parts = evidence.recent_lists(name, LONG)
         if parts is not None and parts.size and (least := parts.min(axis=0)).max() >= ONE_END:
             dimension = int(least.argmax())
             return dimension, end, float(parts[-1, dimension])
     return None
 
 
-def overestimated(evaluation: Evaluated) -> float:
-    """Returns by which part of what came the critics predicted more; 0 where that may be by accident."""
+def overestimated(evaluation: Evaluated, spread_of_values: float) -> float:
+    """Returns by which part of what came the critics predicted more; 0 where that may be by accident.
+
+    Where next to nothing came, by which part of the usual spread of values.
+    """
     predicted, error, spread = evaluation.predicted, evaluation.error, evaluation.error_std
     if predicted is None or error is None or spread is None:
         return 0.0
     obtained = predicted - error
     certain = error > STANDARD_ERRORS * spread / np.sqrt(evaluation.episodes)
-    part = error / max(abs(obtained), 1e-9)
+    part = error / max(abs(obtained), spread_of_values, 1e-9)
     return float(part) if certain and part > OVERESTIMATED else 0.0
 
 
