@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from td3.config import Config
 
 RECENT = 3  # measurements or evaluations in a row that make a finding certain
-LONG = 5  # where a healthy run may look the same for a while: an actor often begins at one end, and leaves it
+ONE_END = 0.95  # share of the actor's actions at one end of a dimension
 MOST_EVALUATIONS = 10_000  # of a record of any length: the newest ones
 MOST_VALUES = 1_000  # different lengths of episodes, or rewards, that are counted one by one
 
@@ -120,6 +120,45 @@ class Observations:
         return f"observation[{index}]"
 
 
+class Ends:
+    """Since when the actor has played one end of each dimension of the action, in nearly all remembered states."""
+
+    def __init__(self) -> None:
+        self.since: dict[int, tuple[str, int]] = {}  # by dimension: which end, and the step it was first seen at
+        self.share: dict[int, float] = {}  # of the remembered states, by dimension
+        self.dimensions, self.step = 0, 0
+        self.gradient: float | None = None  # the largest since the first of them was stuck
+
+    def add(self, row: Row, step: int) -> None:
+        """Adds a measurement of the actor."""
+        low, high, gradient = (
+            numbers(row, "health/low_end"),
+            numbers(row, "health/high_end"),
+            number(row, "health/actor_gradient"),
+        )
+        if low is None or high is None or len(low) != len(high):
+            return
+        self.dimensions, self.step = len(low), step
+        before, self.since, self.share = self.since, {}, {}
+        for dimension, shares in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
+            if max(shares) >= ONE_END:
+                end = "lower" if shares[0] > shares[1] else "upper"
+                then = before.get(dimension, ("", step))
+                self.since[dimension] = then if then[0] == end else (end, step)
+                self.share[dimension] = max(shares)
+        if not self.since or self.since.keys().isdisjoint(before):
+            self.gradient = None
+        if self.since and gradient is not None:
+            self.gradient = max(gradient, self.gradient or 0.0)
+
+    def longest(self, dimensions: int = 1) -> tuple[int, int]:
+        """Returns for how many steps so many dimensions have been at one end, and the one that has been longest."""
+        if len(self.since) < dimensions:
+            return 0, 0
+        order = sorted(self.since, key=lambda dimension: self.since[dimension][1])
+        return self.step - self.since[order[dimensions - 1]][1], order[0]
+
+
 class Evidence:
     """All that a run has shown so far."""
 
@@ -132,9 +171,11 @@ class Evidence:
         self.evaluations: deque[Evaluated] = deque(maxlen=MOST_EVALUATIONS)
         self.best: Evaluated | None = None
         self.first: Evaluated | None = None
+        self.lowest: Evaluated | None = None
         self.unfinished = 0  # steps after which an evaluation was given up
         self.rewards, self.observations = Rewards(), Observations()
-        self.recent: deque[Row] = deque(maxlen=LONG)  # the newest measurements of the networks
+        self.recent: deque[Row] = deque(maxlen=RECENT)  # the newest measurements of the networks
+        self.ends = Ends()
         self.probe: dict[str, Any] = {}
         self.announced: set[str] = set()  # findings that stand in the record already
         self.changed: dict[str, Any] = {}  # settings that changed on the way, as they are now
@@ -153,6 +194,7 @@ class Evidence:
             self.observations.add(row)
             if "health/residual_variance" in row:
                 self.recent.append(row)
+                self.ends.add(row, int(step))
         elif "eval/mean_return" in row:
             self._add_evaluation(row)
         elif "probe/reproducible" in row:
@@ -196,6 +238,8 @@ class Evidence:
         )
         self.evaluations.append(seen)
         self.first = self.first or seen
+        if self.lowest is None or mean < self.lowest.mean:
+            self.lowest = seen
         if self.best is None or mean > self.best.mean:
             self.best = seen
 

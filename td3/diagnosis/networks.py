@@ -1,19 +1,23 @@
 """What is wrong with the networks: actions, values, gradients and units, as measured on remembered states."""
 
+from typing import NamedTuple
+
 import numpy as np
 
-from td3.diagnosis.evidence import LONG, RECENT, Evaluated, Evidence
+from td3.diagnosis.evidence import RECENT, Evaluated, Evidence
 from td3.diagnosis.wording import finding, share, short
 from td3.types import Finding
+from td3.wording import counted
 
-ONE_END = 0.95  # share of the actor's actions at one end of a dimension
-VANISHED = 1e-4  # length of a gradient
+# Steps at one end. A healthy actor often begins there: on Hopper, all dimensions for 3,000 steps and one for 10,000.
+STUCK_IN_ALL, STUCK_IN_ONE = 4_000, 20_000
+VANISHED = 1e-12  # length of a gradient: Adam's steps hardly depend on it, and with 1e-8 healthy runs came back
 BEYOND = 1.2  # times what the rewards allow
 OVERESTIMATED, STANDARD_ERRORS = 0.25, 2.0  # of what came, and of its uncertainty
 SETTLED_UPDATES = 20_000  # before that, values still follow the rewards from afar
 UNEXPLAINED = 0.9  # share of the targets' variance
 ENOUGH_UPDATES = 5_000  # before the critics can be expected to explain anything
-DEAD = 0.8  # share of a layer's units: half of them are silent in many healthy runs, from the beginning
+DEAD = 0.95  # share of a layer's units: half of them are silent in many healthy runs, for a while four fifths
 NARROW = 0.1  # of a dimension's range
 
 
@@ -55,20 +59,19 @@ def values_beyond(evidence: Evidence) -> Finding | None:
 
 def cannot_recover(evidence: Evidence) -> Finding | None:
     """One action everywhere, and no gradient left to leave it."""
-    stuck, gradients = one_end(evidence), evidence.recently("health/actor_gradient", LONG)
-    if stuck is None or not gradients or max(gradients) >= VANISHED:
+    stuck = one_end(evidence)
+    if stuck is None or stuck.gradient is None or stuck.gradient >= VANISHED:
         return None
-    dimension, end, part = stuck
     return finding(
         "cannot_recover",
         evidence,
-        f"In {share(part)} of remembered states the actor plays the {end} end of action[{dimension}], and its gradient "
-        f"has vanished ({short(gradients[-1])}): this run will not recover.",
+        f"{stuck.sentence}, and its gradient has vanished ({short(stuck.gradient)}): this run will not recover.",
         f"Begin a new run with {cure(evidence)}.",
         chart="health/actor_gradient",
-        dimension=dimension,
-        share=part,
-        gradient=gradients[-1],
+        dimension=stuck.dimension,
+        share=stuck.share,
+        steps=stuck.steps,
+        gradient=stuck.gradient,
     )
 
 
@@ -77,16 +80,15 @@ def one_action(evidence: Evidence) -> Finding | None:
     stuck = one_end(evidence)
     if stuck is None or cannot_recover(evidence):
         return None
-    dimension, end, part = stuck
     return finding(
         "one_action",
         evidence,
-        f"In {share(part)} of remembered states the actor plays the {end} end of action[{dimension}]: it no longer "
-        "looks at the state.",
+        f"{stuck.sentence}: it no longer looks at the state.",
         f"Begin a new run with {cure(evidence)}.",
         chart="health/one_end",
-        dimension=dimension,
-        share=part,
+        dimension=stuck.dimension,
+        share=stuck.share,
+        steps=stuck.steps,
     )
 
 
@@ -177,14 +179,33 @@ def dead_units(evidence: Evidence) -> Finding | None:
     )
 
 
-def one_end(evidence: Evidence) -> tuple[int, str, float] | None:
-    """Returns the dimension whose actions are nearly all at one end, which end, and how many."""
-    for name, end in (("health/low_end", "lower"), ("health/high_end", "upper")):
-        parts = evidence.recent_lists(name, LONG)
-        if parts is not None and parts.size and (least := parts.min(axis=0)).max() >= ONE_END:
-            dimension = int(least.argmax())
-            return dimension, end, float(parts[-1, dimension])
-    return None
+class Stuck(NamedTuple):
+    """An actor that plays one end of a dimension in nearly all remembered states."""
+
+    dimension: int
+    end: str
+    share: float
+    steps: int  # for how long
+    gradient: float | None  # the largest in that time
+
+    @property
+    def sentence(self) -> str:
+        """The beginning of a sentence about it."""
+        return (
+            f"For {counted(self.steps, 'step')} the actor has played the {self.end} end of action[{self.dimension}], now "
+            f"in {share(self.share)} of remembered states"
+        )
+
+
+def one_end(evidence: Evidence) -> Stuck | None:
+    """Returns the dimension that has been at one end for too long, if all others are, or for very long."""
+    ends = evidence.ends
+    all_of_them, dimension = ends.longest(max(ends.dimensions, 1))
+    longest, dimension = ends.longest()
+    if all_of_them < STUCK_IN_ALL and longest < STUCK_IN_ONE:
+        return None
+    end, _ = ends.since[dimension]
+    return Stuck(dimension, end, ends.share[dimension], longest, ends.gradient)
 
 
 def overestimated(evaluation: Evaluated, spread_of_values: float) -> float:
