@@ -53,7 +53,7 @@ def play_episodes(
             counts = playing & result.valid
             total += np.where(counts, result.reward, 0)
             worth += np.where(counts, result.reward * gamma**length, 0)
-            sizes.append(np.where(counts, np.abs(result.reward), 0))
+            sizes.append(np.where(counts, np.abs(result.reward), 0).astype(np.float64))
             length += counts
             if value is not None and (truncated := counts & result.truncated & ~result.terminated).any():
                 after = value(result.next_observation, policy(result.next_observation))

@@ -14,7 +14,7 @@ TOO_LARGE, APART = 100.0, 1_000.0  # of an observation: how large a number is, a
 REWARD_LARGE, REWARD_SMALL = 10.0, 0.01  # standard deviations of a reward
 RARE = 0.999  # share of rewards that are equal
 SAME_LENGTH = 0.95  # share of the episodes
-YOUNG_STEPS, YOUNG_EPISODES = 1_000, 5  # of warm-up
+YOUNG_STEPS, YOUNG_EPISODES = 500, 5  # of warm-up
 MEMORY_EPISODES = 10  # that a memory should hold
 
 

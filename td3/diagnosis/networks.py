@@ -19,6 +19,7 @@ UNEXPLAINED = 0.9  # share of the targets' variance
 ENOUGH_UPDATES = 5_000  # before the critics can be expected to explain anything
 DEAD = 0.95  # share of a layer's units: half of them are silent in many healthy runs, for a while four fifths
 NARROW = 0.1  # of a dimension's range
+LARGE_RATE = 1e-3  # a learning rate
 
 
 def diverged(evidence: Evidence) -> Finding | None:
@@ -192,7 +193,7 @@ class Stuck(NamedTuple):
     def sentence(self) -> str:
         """The beginning of a sentence about it."""
         return (
-            f"For {counted(self.steps, 'step')} the actor has played the {self.end} end of action[{self.dimension}], now "
+            f"For {counted(self.steps, 'step')} the actor has played the {self.end} end of action[{self.dimension}] "
             f"in {share(self.share)} of remembered states"
         )
 
@@ -234,5 +235,9 @@ def smaller(rate: float) -> float:
 
 def cure(evidence: Evidence) -> str:
     """Returns the flags that most often help against an actor that plays one action."""
-    rate = f"--actor-lr {short(smaller(evidence.config.actor_lr))}"
-    return rate if evidence.config.normalize_observations else f"--normalize-observations, or {rate}"
+    config = evidence.config
+    rates = f"--actor-lr {short(smaller(config.actor_lr))}"
+    if config.critic_lr > LARGE_RATE:
+        rates += f" --critic-lr {short(smaller(config.critic_lr))}"
+    large = max(config.actor_lr, config.critic_lr) > LARGE_RATE
+    return rates if large or config.normalize_observations else f"--normalize-observations, or {rates}"

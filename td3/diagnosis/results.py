@@ -9,8 +9,8 @@ from td3.diagnosis.wording import finding, share, short
 from td3.types import Finding
 from td3.wording import counted
 
-# Lost of the way from the lowest to the best, in so many evaluations running. A healthy run falls and comes back: of the
-# 70 curves that the author published, 35 lose half of it in three evaluations, and none loses so much in eight.
+# Lost of the way from the lowest to the best, in so many evaluations running. A healthy run falls and comes back: of
+# the 70 curves that the author published, 35 lose half of it in three evaluations, and none loses so much in eight.
 FALL, FALLEN, STANDARD_ERRORS = 0.7, 8, 3.0
 PLATEAU = 10  # evaluations without a new best
 COARSE = 0.25  # standard error, as a part of what was gained
@@ -39,7 +39,7 @@ def same_score(evidence: Evidence) -> Finding | None:
 def collapse(evidence: Evidence) -> Finding | None:
     """The last evaluations are all far below the best."""
     best, lowest, last = evidence.best, evidence.lowest, list(evidence.evaluations)[-FALLEN:]
-    if best is None or lowest is None or len(last) < FALLEN or best.step >= last[0].step:
+    if best is None or lowest is None or len(last) < FALLEN or best.step >= last[0].step or best is evidence.first:
         return None
     gain = best.mean - lowest.mean
     for one in last:
@@ -86,11 +86,12 @@ def coarse_evaluation(evidence: Evidence) -> Finding | None:
     best, first = evidence.best, evidence.first
     if best is None or first is None or len(evidence.evaluations) < 5:
         return None
-    gain = best.mean - first.mean
+    gain, episodes = best.mean - first.mean, evidence.evaluations[-1].episodes
     noise = usual_error(evidence)
+    if episodes == 1:
+        return one_episode(evidence)
     if gain <= 0 or noise <= COARSE * gain:
         return None
-    episodes = best.episodes
     wanted = min(1_000, max(2 * episodes, math.ceil(episodes * (noise / (COARSE * gain)) ** 2)))
     return finding(
         "coarse_evaluation",
@@ -103,6 +104,19 @@ def coarse_evaluation(evidence: Evidence) -> Finding | None:
         standard_error=noise,
         gain=gain,
         episodes=wanted,
+    )
+
+
+def one_episode(evidence: Evidence) -> Finding:
+    """An evaluation of a single episode says nothing about its own uncertainty."""
+    return finding(
+        "coarse_evaluation",
+        evidence,
+        "An evaluation plays 1 episode: how far its return is from the mean, it cannot say.",
+        "Use --eval-episodes 10 (also on resume), or compare checkpoints with more episodes.",
+        chart="eval/mean_return",
+        command=("evaluate", "RUN", "--checkpoint", "best", "--episodes", "10"),
+        episodes=10,
     )
 
 
