@@ -16,6 +16,7 @@ from td3.config import Config
 
 RECENT = 3  # measurements or evaluations in a row that make a finding certain
 ONE_END = 0.95  # share of the actor's actions at one end of a dimension
+VANISHED = 1e-12  # length of a gradient: Adam's steps hardly depend on it, and with 1e-8 healthy runs came back
 MOST_EVALUATIONS = 10_000  # of a record of any length: the newest ones
 MOST_VALUES = 1_000  # different lengths of episodes, or rewards, that are counted one by one
 
@@ -121,13 +122,15 @@ class Observations:
 
 
 class Ends:
-    """Since when the actor has played one end of each dimension of the action, in nearly all remembered states."""
+    """Since when the actor has played one end of each dimension in nearly all remembered states, or has not moved."""
 
     def __init__(self) -> None:
         self.since: dict[int, tuple[str, int]] = {}  # by dimension: which end, and the step it was first seen at
         self.share: dict[int, float] = {}  # of the remembered states, by dimension
         self.dimensions, self.step = 0, 0
-        self.gradient: float | None = None  # the largest since the first of them was stuck
+        self.saturated = 0.0  # share of all actions that are at one end or the other
+        self.gradient: float | None = None
+        self.vanished: int | None = None  # the step since when the actor has had no gradient
 
     def add(self, row: Row, step: int) -> None:
         """Adds a measurement of the actor."""
@@ -146,10 +149,12 @@ class Ends:
                 then = before.get(dimension, ("", step))
                 self.since[dimension] = then if then[0] == end else (end, step)
                 self.share[dimension] = max(shares)
-        if not self.since or self.since.keys().isdisjoint(before):
-            self.gradient = None
-        if self.since and gradient is not None:
-            self.gradient = max(gradient, self.gradient or 0.0)
+        self.saturated = float((low + high).mean()) if len(low) else 0.0
+        self.gradient = gradient
+        if gradient is None or gradient >= VANISHED:
+            self.vanished = None
+        elif self.vanished is None:
+            self.vanished = step
 
     def longest(self, dimensions: int = 1) -> tuple[int, int]:
         """Returns for how many steps so many dimensions have been at one end, and the one that has been longest."""

@@ -4,16 +4,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from td3.diagnosis.evidence import RECENT, Evaluated, Evidence
+from td3.diagnosis.evidence import Evaluated, Evidence
 from td3.diagnosis.wording import finding, share, short
 from td3.types import Finding
 from td3.wording import counted
 
 # Steps at one end. A healthy actor often begins there: on Hopper, all dimensions for 3,000 steps and one for 10,000.
 STUCK_IN_ALL, STUCK_IN_ONE = 4_000, 20_000
-VANISHED = 1e-12  # length of a gradient: Adam's steps hardly depend on it, and with 1e-8 healthy runs came back
+MOVES = 100  # of the actor, before it can be said that it does not move
 BEYOND = 1.2  # times what the rewards allow
 OVERESTIMATED, STANDARD_ERRORS = 0.25, 2.0  # of what came, and of its uncertainty
+OVERESTIMATING = 6  # evaluations running: for three, healthy runs do
 SETTLED_UPDATES = 20_000  # before that, values still follow the rewards from afar
 UNEXPLAINED = 0.9  # share of the targets' variance
 ENOUGH_UPDATES = 5_000  # before the critics can be expected to explain anything
@@ -59,20 +60,23 @@ def values_beyond(evidence: Evidence) -> Finding | None:
 
 
 def cannot_recover(evidence: Evidence) -> Finding | None:
-    """One action everywhere, and no gradient left to leave it."""
-    stuck = one_end(evidence)
-    if stuck is None or stuck.gradient is None or stuck.gradient >= VANISHED:
+    """The actor has no gradient left: it will play for ever as it plays now."""
+    ends = evidence.ends
+    if ends.vanished is None or ends.step - ends.vanished < STUCK_IN_ALL:
         return None
+    if updates_so_far(evidence) < MOVES * evidence.config.policy_delay:
+        return None
+    steps = ends.step - ends.vanished
     return finding(
         "cannot_recover",
         evidence,
-        f"{stuck.sentence}, and its gradient has vanished ({short(stuck.gradient)}): this run will not recover.",
+        f"The actor's gradient has been {short(ends.gradient or 0.0)} for {counted(steps, 'step')}, with "
+        f"{share(ends.saturated)} of its actions at an end of their range: this run will not recover.",
         f"Begin a new run with {cure(evidence)}.",
         chart="health/actor_gradient",
-        dimension=stuck.dimension,
-        share=stuck.share,
-        steps=stuck.steps,
-        gradient=stuck.gradient,
+        gradient=ends.gradient,
+        steps=steps,
+        saturated=ends.saturated,
     )
 
 
@@ -137,9 +141,9 @@ def critics_explain_nothing(evidence: Evidence) -> Finding | None:
 
 def overestimation(evidence: Evidence) -> Finding | None:
     """The critics predict more than comes."""
-    last = list(evidence.evaluations)[-RECENT:]
+    last = list(evidence.evaluations)[-OVERESTIMATING:]
     spread = evidence.recently("health/target_std", 1)
-    if len(last) < RECENT or not spread or updates_so_far(evidence) < SETTLED_UPDATES:
+    if len(last) < OVERESTIMATING or not spread or updates_so_far(evidence) < SETTLED_UPDATES:
         return None
     shares = [overestimated(one, spread[0] / evidence.config.reward_scale) for one in last]
     if not all(shares):
@@ -187,7 +191,6 @@ class Stuck(NamedTuple):
     end: str
     share: float
     steps: int  # for how long
-    gradient: float | None  # the largest in that time
 
     @property
     def sentence(self) -> str:
@@ -206,7 +209,7 @@ def one_end(evidence: Evidence) -> Stuck | None:
     if all_of_them < STUCK_IN_ALL and longest < STUCK_IN_ONE:
         return None
     end, _ = ends.since[dimension]
-    return Stuck(dimension, end, ends.share[dimension], longest, ends.gradient)
+    return Stuck(dimension, end, ends.share[dimension], longest)
 
 
 def overestimated(evaluation: Evaluated, spread_of_values: float) -> float:

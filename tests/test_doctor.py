@@ -1,0 +1,372 @@
+"""The diagnosis: the right finding first where something is broken, none where nothing is, and no bit of it changed."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from broken_envs import FAULTS, Twin, settings_of
+from refusals import refusal
+from runs import contents
+from sessions import bytes_of
+
+import td3
+from td3.diagnosis import RULES, Evidence, findings
+from td3.diagnosis.evidence import numbers
+from td3.views.findings import lines_of
+
+QUICK = {
+    "hidden": (32, 32),
+    "batch_size": 64,
+    "warmup_steps": 1_000,
+    "steps": 6_000,
+    "eval_every": 1_000,
+    "eval_episodes": 3,
+    "film": False,
+    "record_updates": False,
+    "checkpoint_every": 0,
+    "threads": 1,
+}
+MILD = {"coarse_evaluation", "plateau"}
+
+
+def trained(run=None, learner=None, **settings):
+    """Trains; returns the findings it announced, by name with their steps, and those that stand out at the end."""
+    training = td3.train(td3.Config(**{**QUICK, **settings}), run, learner=learner)
+    announced = {}
+    for event in training:
+        if isinstance(event, td3.Found):
+            assert event.finding.name not in announced, "announced twice"
+            announced[event.finding.name] = event.step
+    return announced, findings(training.session.evidence)
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory):
+    run = tmp_path_factory.mktemp("runs") / "healthy"
+    return run, trained(run, **settings_of())
+
+
+def test_a_healthy_run_has_no_findings_at_any_tenth_of_its_way(healthy):
+    run, (announced, at_the_end) = healthy
+    assert announced == {}
+    assert at_the_end == []
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    evidence, seen = Evidence(td3.Config(**{**QUICK, **settings_of()})), []
+    for row, after in zip(rows, [*rows[1:], {"step": math.inf}], strict=True):
+        evidence.add(row)
+        if after["step"] // 600 > row["step"] // 600:
+            seen += [finding.name for finding in findings(evidence)]
+    assert set(seen) <= MILD
+
+
+TRAINED_FAULTS = [fault for fault in FAULTS if fault != "never ends"]
+
+
+@pytest.mark.parametrize("fault", TRAINED_FAULTS)
+def test_a_broken_environment_is_found_first_and_early(fault):
+    wanted = FAULTS[fault].finding
+    announced, at_the_end = trained(**{"steps": 3_000, **settings_of(fault)})
+    assert announced[wanted] <= 2_000
+    assert at_the_end[0].name == wanted
+
+
+def test_an_environment_that_never_ends_is_found_while_training():
+    announced, at_the_end = trained(**settings_of("never ends"), eval_every=0, steps=10_000, updates_per_step=0.01)
+    assert announced == {"never_ends": 10_000}
+    assert [finding.name for finding in at_the_end] == ["never_ends"]
+
+
+def test_an_evaluation_that_never_ends_is_found_in_the_folder_it_left(tmp_path, monkeypatch):
+    monkeypatch.setattr("td3.evaluation.LONGEST", 500)
+    monkeypatch.setattr("td3.reporting.LONGEST", 500)
+    with pytest.raises(td3.EnvironmentFailure):
+        trained(tmp_path / "run", **settings_of("never ends"))
+    (finding,) = td3.diagnose(tmp_path / "run")
+    assert finding.name == "never_ends"
+    assert finding.numbers["steps"] == 500
+
+
+class Saturated(td3.Learner):
+    """An actor with weights so large that every action is at an end from the beginning."""
+
+    def make_actor(self, features, generator):
+        actor = super().make_actor(features, generator)
+        for parameter in actor.parameters():
+            parameter.data *= 1_000
+        return actor
+
+
+class Optimist(td3.Learner):
+    """Adds to every target what no reward has paid."""
+
+    def target(self, batch, noise):
+        targets = super().target(batch, noise)
+        return targets._replace(target=targets.target + 1_000)
+
+
+SICK = {
+    "a learning rate of 1": ({"actor_lr": 1.0, "critic_lr": 1.0, "steps": 8_000}, None, "cannot_recover"),
+    "an actor that begins at an end": ({}, Saturated, "cannot_recover"),
+    "targets beyond the rewards": ({"critic_lr": 0.01}, Optimist, "values_beyond"),
+    "one episode an evaluation": ({"eval_episodes": 1}, None, "coarse_evaluation"),
+}
+
+
+@pytest.mark.parametrize("fault", SICK)
+def test_a_sick_learner_is_found_first(fault):
+    settings, learner, wanted = SICK[fault]
+    _, at_the_end = trained(**{**settings_of(), "steps": 6_000, "updates_per_step": 0.2, **settings}, learner=learner)
+    assert at_the_end[0].name == wanted
+
+
+def test_a_run_is_the_same_to_the_bit_with_and_without_its_diagnosis(tmp_path):
+    runs = {}
+    for diagnose in (True, False):
+        training = td3.train(td3.Config(**{**QUICK, **settings_of(), "steps": 2_500, "diagnose": diagnose}))
+        metrics = []
+        for event in training:
+            if isinstance(event, td3.Measured | td3.Evaluated):
+                kept = {name: value for name, value in event.metrics.items() if not name.startswith("time/")}
+                metrics.append((event.step, kept))
+        session = training.session
+        streams = [session.replay_rng, session.smoothing_rng, session.collector.rng]
+        runs[diagnose] = bytes_of(session), [str(rng.bit_generator.state) for rng in streams], metrics
+    assert runs[True] == runs[False]
+
+
+def test_a_resumed_run_measures_and_finds_the_same(tmp_path):
+    settings = {**QUICK, **settings_of("large rewards"), "steps": 2_400, "checkpoint_every": 700}
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    for _ in td3.train(td3.Config(**settings), whole):
+        pass
+    for event in td3.train(td3.Config(**settings), stopped):
+        if event.step >= 1_500:
+            break
+    for _ in td3.resume(stopped, env=Twin):
+        pass
+    arrays, memory, metrics = contents(stopped)
+    assert (arrays, memory, metrics) == contents(whole)
+    assert [row["finding"]["name"] for row in metrics if "finding" in row] == ["reward_scale"]
+    assert sum("health/rows" in row for row in metrics) == 2
+
+
+def test_diagnose_reads_the_folder_of_a_run_and_says_what_training_said(tmp_path):
+    announced, at_the_end = trained(tmp_path / "run", **settings_of("limit as end"), steps=2_000)
+    assert td3.diagnose(tmp_path / "run") == at_the_end
+    assert announced == {"limit_as_end": 1_000}
+
+
+def test_a_finding_names_its_number_its_cure_and_the_command_that_shows_it(tmp_path):
+    _, (finding, *_) = trained(**settings_of("large rewards"), steps=1_000)
+    assert finding.numbers["std"] > 100
+    assert finding.advice.startswith(f"Use --reward-scale {finding.numbers['reward_scale']:g},")
+    number, advice, shown = lines_of([finding], "runs/mine", "Pendulum-v1")
+    assert number.startswith("1. Rewards spread widely: their standard deviation is")
+    assert advice.strip().startswith("Try first: ")
+    assert shown.strip() == "See: td3 check Pendulum-v1"
+
+
+def test_every_rule_has_its_own_name_and_a_place_in_the_document():
+    names = [rule.name for rule in RULES]
+    assert len(set(names)) == len(names) >= 20
+
+
+def health(step, **numbers):
+    """A row of a healthy measurement, with some numbers of another kind."""
+    row = {
+        "step": step,
+        "health/rows": 1_000,
+        "health/reward_mean": 0.1,
+        "health/reward_std": 1.0,
+        "health/reward_size": 3.0,
+        "health/reward_mode": [0.5, 1],
+        "health/observation_mean": [0.0, 0.1],
+        "health/observation_std": [1.0, 1.2],
+        "health/observation_low": [-3.0, -4.0],
+        "health/observation_high": [3.0, 4.0],
+        "health/residual_variance": 0.1,
+        "health/target_std": 10.0,
+        "health/q_size": 20.0,
+        "health/one_end": 0.4,
+        "health/low_end": [0.3, 0.2],
+        "health/high_end": [0.4, 0.1],
+        "health/action_low": [-1.0, -0.9],
+        "health/action_high": [1.0, 0.9],
+        "health/actor_gradient": 0.1,
+        "health/dead_units": 0.5,
+        "health/dead_layers": {"actor, layer 1": 0.5},
+    }
+    return {**row, **{f"health/{name}": value for name, value in numbers.items()}}
+
+
+def evaluation(step, mean, std=1.0, episodes=10, **more):
+    spread = [mean + std * (-1) ** index for index in range(episodes)]
+    row = {"step": step, "eval/mean_return": mean, "eval/std_return": std, "eval/returns": spread}
+    return {**row, "eval/lengths": [100] * episodes, **{f"eval/{name}": value for name, value in more.items()}}
+
+
+def found(rows, **settings):
+    """The names of the findings in a record of these rows."""
+    evidence = Evidence(td3.Config(**{"warmup_steps": 1_000, "gamma": 0.99, **settings}))
+    for row in rows:
+        evidence.add(row)
+    return [finding.name for finding in findings(evidence, 99)]
+
+
+EPISODES = [{"step": 100 * n, "rollout/ep_length": 100, "rollout/terminated": False} for n in range(1, 60)]
+
+
+def healths(count, **numbers):
+    return [*EPISODES, *(health(1_000 * step, **numbers) for step in range(2, 2 + count))]
+
+
+# A rule, rows that are just on its far side, and rows that are just not.
+EDGES = {
+    "one_action": (
+        healths(5, high_end=[0.95, 0.96]),
+        healths(4, high_end=[0.95, 0.96]),
+    ),
+    "cannot_recover": (
+        healths(5, high_end=[0.95, 0.96], actor_gradient=0.0),
+        healths(5, high_end=[0.95, 0.96], actor_gradient=1e-11),
+    ),
+    "values_beyond": (healths(3, q_size=361.0), healths(3, q_size=359.0)),
+    "critics_explain_nothing": (healths(7, residual_variance=0.91), healths(7, residual_variance=0.89)),
+    "dead_units": (healths(3, dead_units=0.96), healths(3, dead_units=0.94)),
+    "unused_range": (
+        healths(7, action_low=[-1.0, -0.09], action_high=[1.0, 0.1]),
+        healths(7, action_low=[-1.0, -0.11], action_high=[1.0, 0.1]),
+    ),
+    "unscaled_observations": (
+        healths(2, observation_mean=[0.0, 100.0]),
+        healths(2, observation_mean=[0.0, 90.0]),
+    ),
+    "constant_observations": (
+        healths(2, observation_low=[0.0, -4.0], observation_high=[0.0, 4.0]),
+        healths(2, observation_low=[0.0, -4.0], observation_high=[1e-6, 4.0]),
+    ),
+    "reward_scale": (healths(2, reward_std=10.1), healths(2, reward_std=9.9)),
+    "rare_rewards": (healths(2, reward_mode=[0.0, 999]), healths(2, reward_mode=[0.0, 998])),
+    "never_ends": ([health(10_000)], [health(9_999)]),
+    "diverged": (
+        [*EPISODES, {"step": 6_000, "train/critic_loss": None}],
+        [*EPISODES, {"step": 6_000, "train/critic_loss": 1e9}],
+    ),
+    "same_score": (
+        [*EPISODES, *(evaluation(step, 5.367, std=0.0) for step in (1_000, 2_000, 3_000))],
+        [*EPISODES, evaluation(1_000, 5.0, std=0.0), *(evaluation(step, 5.367, std=0.0) for step in (2_000, 3_000))],
+    ),
+    "collapse": (
+        [*EPISODES, *(evaluation(1_000 * n, mean) for n, mean in enumerate([0, 50, 100, *[29] * 8], 1))],
+        [*EPISODES, *(evaluation(1_000 * n, mean) for n, mean in enumerate([0, 50, 100, *[29] * 7, 31], 1))],
+    ),
+    "plateau": (
+        [*EPISODES, *(evaluation(1_000 * n, mean) for n, mean in enumerate([0, 100, *[90, 91] * 5], 1))],
+        [*EPISODES, *(evaluation(1_000 * n, mean) for n, mean in enumerate([0, 100, *range(20, 91, 8)], 1))],
+    ),
+    "coarse_evaluation": (
+        [*EPISODES, *(evaluation(1_000 * n, mean, std=30.0) for n, mean in enumerate([0, 10, 20, 30, 39], 1))],
+        [*EPISODES, *(evaluation(1_000 * n, mean, std=30.0) for n, mean in enumerate([0, 10, 20, 30, 41], 1))],
+    ),
+    "short_horizon": (
+        [*EPISODES, {**evaluation(2_000, 5.0, late_share=0.51), "eval/lengths": [500] * 10}],
+        [*EPISODES, {**evaluation(2_000, 5.0, late_share=0.51), "eval/lengths": [400] * 10}],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_a_rule_begins_where_it_says(name):
+    beyond, within = EDGES[name]
+    assert name in found(beyond)
+    assert name not in found(within)
+
+
+def test_overestimation_is_found_only_once_the_values_have_settled():
+    values = {"predicted_q": 100.0, "value_error": 30.0, "value_errors": [29.0, 31.0] * 5}
+    rows = [*healths(5), *(evaluation(5_000 * n, 50.0, **values) for n in range(1, 7))]
+    assert "overestimation" in found(rows)
+    assert "overestimation" not in found(rows[:-1])
+    assert "overestimation" not in found([*rows[:-1], evaluation(21_000, 50.0, **{**values, "value_error": 15.0})])
+    assert "overestimation" not in found(rows, warmup_steps=15_000, update_after=15_000)
+
+
+def test_what_a_setting_cures_is_not_found_again():
+    assert "unscaled_observations" not in found(EDGES["unscaled_observations"][0], normalize_observations=True)
+    assert "reward_scale" not in found(EDGES["reward_scale"][0], reward_scale=0.1)
+    assert "values_beyond" not in found(EDGES["values_beyond"][0], gamma=0.999)
+
+
+def test_no_more_than_three_findings_come_at_once_the_worst_first():
+    rows = healths(7, reward_std=50.0, observation_mean=[0.0, 500.0], residual_variance=1.0, dead_units=1.0)
+    evidence = Evidence(td3.Config(warmup_steps=100))
+    for row in rows:
+        evidence.add(row)
+    assert [finding.name for finding in findings(evidence)] == [
+        "reward_scale",
+        "unscaled_observations",
+        "critics_explain_nothing",
+    ]
+
+
+HOSTILE = [None, True, "x" * 10_000, -1, 10**400, [], [None], {}, {"a": []}, [[1]], 1e308]
+
+
+def test_any_value_in_a_record_is_survived():
+    names = [name for name in health(1_000) if name != "step"]
+    for value in HOSTILE:
+        for name in names:
+            assert isinstance(found([{**health(1_000 * n), name: value} for n in range(1, 8)]), list)
+        rows = [
+            {"step": value, "health/rows": 3},
+            {"step": 3, "finding": value},
+            {"step": 3, "finding": {"name": value}},
+            {"step": 3, "probe/reproducible": value, "probe/ignored": value, "probe/narrow": value},
+            {"step": 3, "rollout/ep_length": value, "rollout/terminated": value},
+            {**evaluation(3, 1.0), "eval/returns": value, "eval/value_errors": value},
+            {"step": 3, "eval/unfinished": value},
+        ]
+        assert isinstance(found(rows), list)
+
+
+def test_numbers_are_finite_or_none():
+    assert numbers({"a": [1, 2.5]}, "a").tolist() == [1.0, 2.5]
+    for value in (None, [None], [math.nan], [True], "12", [10**400]):
+        assert numbers({"a": value}, "a") is None
+
+
+def test_what_is_no_run_is_refused(tmp_path):
+    for path in (tmp_path / "none", tmp_path):
+        with refusal(td3.ConfigError, "run", str(path)):
+            td3.diagnose(path)
+    (tmp_path / "config.json").write_text("[]")
+    with pytest.raises(td3.RunError):
+        td3.diagnose(tmp_path)
+
+
+def test_episodes_say_how_they_ended():
+    ends = {}
+    for fault in ("", "limit as end"):
+        events = td3.train(td3.Config(**{**QUICK, **settings_of(fault), "steps": 200, "eval_every": 0}))
+        ends[fault] = [event.terminated for event in events if isinstance(event, td3.EpisodeEnded)]
+    assert ends == {"": [False, False], "limit as end": [True, True]}
+
+
+def test_the_value_of_a_cut_tail_is_counted():
+    """A critic that knows the truth has no error, whether an episode is truncated or terminated."""
+    from td3.environments import make_envs
+    from td3.evaluation import play_episodes
+
+    class Steady(Twin):
+        def step(self, action):
+            observation, _, terminated, truncated, info = super().step(action)
+            return observation, 1.0, terminated, truncated, info
+
+    gamma = 0.9
+    envs = make_envs(Steady)
+    policy = lambda rows: np.zeros((len(rows), 2), np.float32)
+    forever = lambda rows, _: np.full(len(rows), 1 / (1 - gamma), np.float32)
+    metrics = play_episodes(envs, policy, [1, 2], gamma, forever).metrics
+    assert metrics["eval/value_error"] == pytest.approx(0, abs=1e-5)
+    assert metrics["eval/late_share"] == pytest.approx(0.1)
