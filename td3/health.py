@@ -20,7 +20,7 @@ from td3.metrics import AT_AN_END
 from td3.replay import AnyMemory
 from td3.types import Batch, Layout
 
-STATES = 1_000  # remembered ones that the networks are measured on, spread evenly over the memory
+STATES = 500  # remembered ones that the networks are measured on, spread evenly over the memory
 IMAGES = 64  # of images: fewer, which cost as much
 
 Indices = NDArray[np.int64]

@@ -5,12 +5,13 @@ import math
 
 import numpy as np
 import pytest
-from broken_envs import FAULTS, Twin, settings_of
 from refusals import refusal
 from runs import contents
 from sessions import bytes_of
 
 import td3
+from bench.broken_envs import FAULTS, Twin, settings_of
+from bench.broken_runs import Dreamer, Saturated
 from td3.diagnosis import RULES, Evidence, findings
 from td3.diagnosis.evidence import numbers
 from td3.views.findings import lines_of
@@ -87,28 +88,10 @@ def test_an_evaluation_that_never_ends_is_found_in_the_folder_it_left(tmp_path, 
     assert finding.numbers["steps"] == 500
 
 
-class Saturated(td3.Learner):
-    """An actor with weights so large that every action is at an end from the beginning."""
-
-    def make_actor(self, features, generator):
-        actor = super().make_actor(features, generator)
-        for parameter in actor.parameters():
-            parameter.data *= 1_000
-        return actor
-
-
-class Optimist(td3.Learner):
-    """Adds to every target what no reward has paid."""
-
-    def target(self, batch, noise):
-        targets = super().target(batch, noise)
-        return targets._replace(target=targets.target + 1_000)
-
-
 SICK = {
     "a learning rate of 1": ({"actor_lr": 1.0, "critic_lr": 1.0, "steps": 8_000}, None, "cannot_recover"),
     "an actor that begins at an end": ({}, Saturated, "cannot_recover"),
-    "targets beyond the rewards": ({"critic_lr": 0.01}, Optimist, "values_beyond"),
+    "targets beyond the rewards": ({"critic_lr": 0.01}, Dreamer, "values_beyond"),
     "one episode an evaluation": ({"eval_episodes": 1}, None, "coarse_evaluation"),
 }
 
@@ -232,7 +215,7 @@ EDGES = {
         healths(5, high_end=[0.95, 0.96], actor_gradient=1e-11),
     ),
     "values_beyond": (healths(3, q_size=361.0), healths(3, q_size=359.0)),
-    "critics_explain_nothing": (healths(7, residual_variance=0.91), healths(7, residual_variance=0.89)),
+    "critics_explain_nothing": (healths(7, residual_variance=0.71), healths(7, residual_variance=0.69)),
     "dead_units": (healths(3, dead_units=0.96), healths(3, dead_units=0.94)),
     "unused_range": (
         healths(7, action_low=[-1.0, -0.09], action_high=[1.0, 0.1]),

@@ -16,7 +16,7 @@ BEYOND = 1.2  # times what the rewards allow
 OVERESTIMATED, STANDARD_ERRORS = 0.25, 2.0  # of what came, and of its uncertainty
 OVERESTIMATING = 6  # evaluations running: for three, healthy runs do
 SETTLED_UPDATES = 20_000  # before that, values still follow the rewards from afar
-UNEXPLAINED = 0.9  # share of the targets' variance
+UNEXPLAINED = 0.7  # share of the targets' variance: healthy runs stay below 0.2
 ENOUGH_UPDATES = 5_000  # before the critics can be expected to explain anything
 DEAD = 0.95  # share of a layer's units: half of them are silent in many healthy runs, for a while four fifths
 NARROW = 0.1  # of a dimension's range
@@ -126,7 +126,7 @@ def critics_explain_nothing(evidence: Evidence) -> Finding | None:
     sizes = evidence.recently("health/q_size")
     if not left or not spread or not sizes or updates_so_far(evidence) < ENOUGH_UPDATES:
         return None
-    if min(left) <= UNEXPLAINED or min(spread) < 0.05 * max(sizes):  # targets that are all alike explain themselves
+    if min(left) <= UNEXPLAINED or min(spread) < 0.01 * max(sizes):  # targets that are all alike explain themselves
         return None
     return finding(
         "critics_explain_nothing",

@@ -1,5 +1,7 @@
 """One small healthy environment and its broken twins: a mass to be pushed to the middle of a plane."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -20,12 +22,14 @@ class Twin(gymnasium.Env):
     action_space = spaces.Box(-1, 1, (2,), np.float32)
 
     def __init__(self, fault: str = "") -> None:
-        assert not fault or fault in FAULTS, fault
+        assert not fault or fault in FAULTS or fault in LATER, fault
         self.fault = fault
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:  # noqa: ARG002
         super().reset(seed=seed)
         self.place, self.velocity = self.np_random.uniform(-1, 1, 2), np.zeros(2)
+        if self.fault == "same score":
+            self.place[:] = 1
         self.count = 0
         return self._observe(), {}
 
@@ -37,7 +41,7 @@ class Twin(gymnasium.Env):
         over = self.count == LIMIT and self.fault != "never ends"
         if self.fault == "limit as end":
             terminated, over = over, False
-        return self._observe(), self._reward(), terminated, over, {}
+        return self._observe(), self._reward(np.asarray(action)), terminated, over, {}
 
     def _push(self, action: Any) -> Any:
         if self.fault == "actions ignored":
@@ -56,14 +60,24 @@ class Twin(gymnasium.Env):
             seen[:] = 0.5
         if self.fault == "unscaled observation":
             seen[0] *= 1_000
+        if self.fault == "noise":
+            seen[:] = self.np_random.normal(0, 1, 4)
         if self.fault == "not reproducible":
             seen += np.random.default_rng().normal(0, 0.01, 4)
         return seen.astype(np.float32)
 
-    def _reward(self) -> float:
+    def _reward(self, action: Any) -> float:
         distance = float(np.linalg.norm(self.place))
         if self.fault == "rare rewards":
             return float(distance < 1e-3)
+        if self.fault == "late rewards":
+            return (1 - distance) * (self.count > 0.9 * LIMIT)
+        if self.fault == "same score":
+            return 1.0
+        if self.fault == "one end pays":
+            return 1 - distance + 5 * float(action[0])
+        if self.fault == "tiny actions pay":
+            return 1 - distance - 100 * float(action @ action)
         return (1 - distance) * {"large rewards": 1_000.0, "small rewards": 0.001}.get(self.fault, 1.0)
 
 
@@ -71,7 +85,7 @@ class Fault(NamedTuple):
     """What is found in a twin, and the settings that it takes beside the environment."""
 
     finding: str
-    settings: dict[str, Any] = {}
+    settings: Mapping[str, Any] = MappingProxyType({})
 
 
 # Each fault, and the finding that it must lead to. A fault of the settings alone has the healthy environment.
@@ -92,6 +106,8 @@ FAULTS = {
     "small memory": Fault("small_memory", {"buffer_size": 500}),
     "young memory": Fault("young_memory", {"warmup_steps": 200}),
 }
+# Faults that show only once something is learned.
+LATER = ("same score", "noise", "late rewards", "one end pays", "tiny actions pay")
 
 
 def settings_of(fault: str = "") -> dict[str, Any]:
