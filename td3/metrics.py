@@ -19,8 +19,11 @@ METRICS = {  # numbers that can be plotted
     "train/q2_mean": "mean value that the second critic gives to the stored actions",
     "train/target_mean": "mean target of both critics",
 }
-OTHERS = {  # lists and indices
+CHANGED, STOPPED = "changed", "stopped"
+OTHERS = {  # lists, indices and texts
+    CHANGED: "settings that changed at this step, each with its value before and after",
     "eval/lengths": "steps of each episode of an evaluation",
     "eval/returns": "return of each episode of an evaluation",
     "rollout/env": "index of the environment that the training episode was played in",
+    STOPPED: "why the run stopped by itself at this step",
 }

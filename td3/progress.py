@@ -24,6 +24,21 @@ class Pending(NamedTuple):
         return cls(int(before), [(int(env), float(total), int(length)) for env, total, length in ended], bool(reported))
 
 
+class Stop(NamedTuple):
+    """Why a run stopped by itself."""
+
+    setting: str  # that asked for it
+    reason: str  # one sentence
+
+    @classmethod
+    def of(cls, data: Any) -> "Stop | None":
+        """Reads plain data, as a checkpoint has it."""
+        if data is None:
+            return None
+        setting, reason = data
+        return cls(str(setting), str(reason))
+
+
 class Progress:
     """The counters of a run; every checkpoint holds them."""
 
@@ -33,6 +48,9 @@ class Progress:
         self.unfinished = ""  # what is half done at this moment: a checkpoint made then does not resume exactly
         self.best: float | None = None  # mean return of the best evaluation
         self.last_evaluation: tuple[int, float] | None = None  # step and mean return
+        self.without_best = 0  # evaluations since the best one
+        self.sick = ""  # why the run cannot recover, one sentence: set by a diagnosis, read by `why_stop`
+        self.stopped: Stop | None = None  # while it is, the run does not train
         self.means = Means(means, delayed)  # what the next row of metrics is made of
 
     def capture(self) -> dict[str, Any]:
@@ -41,6 +59,9 @@ class Progress:
             "due": self.due,
             "best": self.best,
             "judged": self.last_evaluation,
+            "without_best": self.without_best,
+            "sick": self.sick,
+            "stopped": self.stopped,
             "pending": self.pending,
             "torn": self.unfinished,
             "means": self.means.capture(),
@@ -52,6 +73,9 @@ class Progress:
         self.best = None if data["best"] is None else float(data["best"])
         last = data["judged"]
         self.last_evaluation = (int(last[0]), float(last[1])) if last else None
+        self.without_best = int(data.get("without_best", 0))
+        self.sick = str(data.get("sick", ""))
+        self.stopped = Stop.of(data.get("stopped"))
         self.means.restore(data["means"])
         self.pending = Pending.of(data.get("pending"))
 
@@ -70,8 +94,14 @@ class Progress:
         """Takes note of an evaluation; returns whether it is the best so far."""
         improved = self.best is None or mean > self.best
         self.best = mean if improved else self.best
+        self.without_best = 0 if improved else self.without_best + 1
         self.last_evaluation = (step, mean)
         return improved
+
+    def train_on(self) -> None:
+        """Forgets that the run stopped by itself, and begins to count anew towards the next stop."""
+        if self.stopped:
+            self.stopped, self.without_best, self.sick = None, 0, ""
 
 
 class Clock:

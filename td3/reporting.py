@@ -12,9 +12,11 @@ from td3.errors import RunError
 from td3.evaluation import play_episodes
 from td3.events import EpisodeEnded, Evaluated, Event, Measured, Saved, SaveFailed
 from td3.learner import policy_of
+from td3.metrics import STOPPED
 from td3.progress import Pending
 from td3.schedule import crossed
 from td3.session import Session
+from td3.stopping import why_stop
 
 WithMetrics = TypeVar("WithMetrics", EpisodeEnded, Measured, Evaluated)
 
@@ -33,6 +35,10 @@ def report(session: Session, pending: Pending, goal: int) -> Iterator[Event]:
     evaluated = None
     if session.eval_envs and (crossed(config.eval_every, before, step) or last):
         yield (evaluated := evaluate(session))
+    if not last and (stop := why_stop(config, progress, step)):
+        progress.stopped, last = stop, True
+        if output:
+            output.record.write(step, {STOPPED: stop.reason})
     progress.pending = None
     due = crossed(config.checkpoint_every, before, step) or progress.best_at(step) or last
     if due and output:

@@ -43,5 +43,7 @@ class Lock:
     def release(self) -> None:
         """Releases the lock; a forked child only closes its copy."""
         if self._process == os.getpid():  # a forked child that still has it open would hold it on
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file, 0)  # this process may live on: whoever watches must not take the run for live
             fcntl.flock(self._file, fcntl.LOCK_UN)
         os.close(self._file)
