@@ -12,9 +12,9 @@ def why_stop(config: Config, progress: Progress, step: int) -> Stop | None:
     last = progress.last_evaluation
     if last is not None and last[0] == step:
         if config.stop_at is not None and last[1] >= config.stop_at:
-            return Stop("stop_at", f"the evaluation's mean return, {last[1]:,.1f}, is at least {config.stop_at:,g}.")
+            return Stop("stop_at", f"The evaluation's mean return, {last[1]:,.1f}, is at least {config.stop_at:,g}.")
         if 0 < config.stop_after <= progress.without_best:
-            return Stop("stop_after", f"the last {progress.without_best:,} evaluations brought no new best.")
+            return Stop("stop_after", f"The last {progress.without_best:,} evaluations brought no new best.")
     if config.stop_when_sick and progress.sick:
         return Stop("stop_when_sick", progress.sick)
     return None
