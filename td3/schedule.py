@@ -48,6 +48,7 @@ CHANGEABLE = (
 RESUMABLE = (
     "steps",
     *CHANGEABLE,
+    "workers",
     "worker_timeout",
     "eval_every",
     "eval_episodes",
