@@ -206,8 +206,6 @@ class Session:
         if self.config == old:
             return
         self._changes = differences(old, self.config)
-        self.learner.configure(self.config)
-        self.collector.configure(self.config)
         if self.progress.stopped and self.config.steps != old.steps:
             self.progress.train_on()
         elif self.progress.stopped:

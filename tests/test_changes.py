@@ -11,6 +11,7 @@ from refusals import refusal
 
 import td3
 from td3.config import Config
+from td3.learner import making
 from td3.loop import advance
 from td3.metrics import CHANGED
 from td3.schedule import CHANGEABLE, RESUMABLE
@@ -236,6 +237,12 @@ def test_worker_processes_come_and_go_without_a_changed_bit(tmp_path):
     list(td3.resume(run, workers=0))
     one, other = runs.contents(run), runs.contents(tmp_path / "whole")
     assert one[:2] == other[:2] and changes_in(run) == [(50, {"workers": [0, 2]}), (74, {"workers": [2, 0]})]
+
+
+def test_threads_that_are_left_to_td3_again_are_not_those_of_before(tmp_path, monkeypatch):
+    monkeypatch.setattr(making, "cores", lambda: 4)
+    run = stopped_at(50, tmp_path / "run", engine="torch", threads=2)
+    assert [next(td3.resume(run)).summary["threads"], next(td3.resume(run, threads=0)).summary["threads"]] == [2, 3]
 
 
 def test_what_is_set_to_what_it_was_is_no_change_and_a_goal_is_none_either(tmp_path):

@@ -173,6 +173,16 @@ def test_a_run_that_is_called_sick_stops_at_its_next_rows_and_only_if_it_is_aske
     assert (done.step, done.reason) == (120, "")
 
 
+def test_what_a_finding_said_is_saved_with_the_run(tmp_path):
+    with td3.train(Config(**SMALL | {"stop_when_sick": True}), tmp_path / "run") as training:
+        for event in training:
+            if isinstance(event, td3.Stepped) and event.step == 50:
+                training.session.progress.sick = "The actor is saturated for good."
+                break
+    *_, finished = td3.resume(tmp_path / "run")
+    assert (finished.step, finished.reason) == (60, "The actor is saturated for good.")
+
+
 def test_a_run_at_its_goal_has_no_reason_to_stop(tmp_path):
     *_, finished = td3.train(Config(**SMALL | {"steps": 20, "stop_at": -1e9}), tmp_path / "run")
     assert (finished.step, finished.reason, finished.stopped_by) == (20, "", "")
@@ -216,6 +226,15 @@ def test_the_page_shows_a_run_that_stopped_by_itself_as_finished_also_while_its_
     assert Watched(tmp_path, tmp_path / "run").row().state == "live"
     training.close()
     assert Watched(tmp_path, tmp_path / "run").row().state == "stopped"
+
+
+def test_the_page_shows_the_goal_of_the_newest_of_several_checkpoints_of_a_step(tmp_path):
+    list(td3.train(Config(**SMALL | {"steps": 20}), tmp_path / "run"))
+    for goal in range(30, 36):  # by name they are in no order: a name ends with a hash
+        with td3.resume(tmp_path / "run", steps=goal) as training:
+            next(training)
+        row = Watched(tmp_path, tmp_path / "run").row()
+        assert (row.step, row.goal, row.state) == (20, goal, "stopped")
 
 
 def test_a_checkpoint_of_an_older_version_has_no_stop():
