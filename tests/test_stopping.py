@@ -176,7 +176,7 @@ def test_a_run_that_is_called_sick_stops_at_its_next_rows_and_only_if_it_is_aske
 def test_what_a_finding_said_is_saved_with_the_run(tmp_path):
     with td3.train(Config(**SMALL | {"stop_when_sick": True}), tmp_path / "run") as training:
         for event in training:
-            if isinstance(event, td3.Stepped) and event.step == 50:
+            if isinstance(event, td3.Stepped) and event.step == 45:
                 training.session.progress.sick = "The actor is saturated for good."
                 break
     *_, finished = td3.resume(tmp_path / "run")
