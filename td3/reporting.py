@@ -35,10 +35,11 @@ def report(session: Session, pending: Pending, goal: int) -> Iterator[Event]:
     evaluated = None
     if session.eval_envs and (crossed(config.eval_every, before, step) or last):
         yield (evaluated := evaluate(session))
-    if not last and (stop := why_stop(config, progress, step)):
-        progress.stopped, last = stop, True
-        if output:
+    if not last and (evaluated or crossed(config.log_every, before, step)):
+        progress.stopped = stop = why_stop(config, progress, step)
+        if stop and output:
             output.record.write(step, {STOPPED: stop.reason})
+        last = stop is not None
     progress.pending = None
     due = crossed(config.checkpoint_every, before, step) or progress.best_at(step) or last
     if due and output:
