@@ -118,8 +118,8 @@ class Finished(NamedTuple):
     """The run reached its goal, or stopped by itself.
 
     `updates`: how many were done. `seconds`: of training, over all sessions of the run. `best` and `last`: mean returns
-    of the best and of the last evaluation, None without one. `reason`: why it stopped before its goal, one sentence, and
-    `stopped_by`: the setting that asked for it; both empty at the goal.
+    of the best and of the last evaluation, None without one. `reason`: why it stopped before its goal, one sentence.
+    `stopped_by`: the setting that asked for that. Both are empty at the goal.
     """
 
     step: int

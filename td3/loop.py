@@ -15,9 +15,9 @@ from td3.session import Session
 
 
 def advance(session: Session, goal: int) -> Iterator[Event]:
-    """Trains until `goal` steps are reached or the run stops by itself. With n environments the last step may go up to n − 1 beyond.
+    """Trains until `goal` steps are reached, or the run stops by itself.
 
-    Whatever ends it early, the run is saved first.
+    With n environments the last step may go up to n − 1 beyond. Whatever ends it early, the run is saved first.
     """
     session.clock.start(session.step, session.learner.updates)
     with deferred(session.save) as interrupt:

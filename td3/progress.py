@@ -6,6 +6,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from td3.learner.means import Means
+from td3.wording import brief
+
+
+def text_in(value: Any) -> str:
+    """Returns a value that is text; any other is a ValueError."""
+    if not isinstance(value, str):
+        raise ValueError(f"{brief(value)} is no text")
+    return value
 
 
 class Pending(NamedTuple):
@@ -36,7 +44,7 @@ class Stop(NamedTuple):
         if data is None:
             return None
         setting, reason = data
-        return cls(str(setting), str(reason))
+        return cls(text_in(setting), text_in(reason))
 
 
 class Progress:
@@ -74,7 +82,7 @@ class Progress:
         last = data["judged"]
         self.last_evaluation = (int(last[0]), float(last[1])) if last else None
         self.without_best = int(data.get("without_best", 0))
-        self.sick = str(data.get("sick", ""))
+        self.sick = text_in(data.get("sick", ""))
         self.stopped = Stop.of(data.get("stopped"))
         self.means.restore(data["means"])
         self.pending = Pending.of(data.get("pending"))

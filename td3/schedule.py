@@ -81,6 +81,4 @@ def differences(old: Config, new: Config) -> dict[str, list[Any]]:
     The goal is left out: a run that was extended is the same as one that had this goal from the beginning.
     """
     before, after = old.to_data(), new.to_data()
-    return {
-        name: [before[name], after[name]] for name in RESUMABLE if name != "steps" and before[name] != after[name]
-    }
+    return {name: [before[name], after[name]] for name in RESUMABLE if name != "steps" and before[name] != after[name]}

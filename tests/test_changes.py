@@ -1,7 +1,9 @@
 """Settings that change during a run: they reach both engines at the next step, and a resumed run has them."""
 
 import json
+import re
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -176,6 +178,13 @@ def changes_in(run):
 def test_every_setting_that_may_change_is_tried_here():
     assert {*CHANGES, *OTHERS, "steps"} == set(RESUMABLE) and len(set(RESUMABLE)) == len(RESUMABLE)
     assert set(CHANGEABLE) < set(RESUMABLE)
+
+
+def test_the_document_of_runs_names_what_may_change():
+    text = (Path(__file__).parents[1] / "docs/runs.md").read_text().partition("## Settings that may change")[2]
+    between, at_resume = (re.findall(r"`(\w+)`", part) for part in text.split("\n- ")[1:3])
+    assert between == list(CHANGEABLE)
+    assert {*between, *at_resume} == set(RESUMABLE)
 
 
 @pytest.mark.parametrize("engine", BOTH)

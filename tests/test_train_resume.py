@@ -16,8 +16,8 @@ from td3.storage import read_metrics
 from td3.views import cli
 
 SETTINGS = {"warmup_steps": 20, "hidden": (8, 8), "batch_size": 8, "eval_every": 30, "eval_episodes": 1}
-QUICK = "--warmup-steps 20 --hidden 8,8 --batch-size 8 --eval-every 30 --eval-episodes 1 --threads 1 --no-film".split()
-COMMAND = ["train", "Pendulum-v1", "--steps", "90", *QUICK, "--run", "run", "--resume"]
+QUICK = "--warmup-steps 20 --hidden 8,8 --batch-size 8 --eval-every 30 --eval-episodes 1 --threads 1 --no-film"
+COMMAND = ["train", "Pendulum-v1", "--steps", "90", *QUICK.split(), "--run", "run", "--resume"]
 
 
 @pytest.fixture

@@ -19,7 +19,6 @@ from td3.views.speaking import answer, at_a_terminal, say, say_in_handler, shell
 from td3.views.terminal import Display, LiveView, PlainView, clock
 from td3.wording import counted
 
-
 LETS_TRAIN_ON = {"stop_at": "--stop-at none", "stop_after": "--stop-after 0", "stop_when_sick": "--no-stop-when-sick"}
 
 

@@ -22,7 +22,8 @@ def add_arguments(parser: Parser) -> None:
     add_trust(parser)
     add_parts(parser)
     changes = parser.add_argument_group(
-        "changed settings", "The run keeps what is not given; what is given holds from here on, and stands in its record."
+        "changed settings",
+        "The run keeps what is not given; what is given holds from here on, and stands in its record.",
     )
     for name in RESUMABLE:
         add_setting(changes, name)
