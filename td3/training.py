@@ -63,7 +63,7 @@ def resume(
     An environment that is defined in Python code is imported only if it is passed as `env` or `trust` says so; parts of
     your own that it was trained with are passed again. Another `engine` starts from the same numbers, but rounds
     differently. `film` switches films off or on. `without_memory` continues where part of the replay memory is damaged,
-    without the damaged rows. Other settings change by their names, as in `td3.resume(run, actor_lr=1e-4)`, and hold from
+    without the damaged rows. Other settings change by their names, as in `td3.resume(run, tau=0.01)`, and hold from
     then on. A run that stopped by itself trains on with another goal, or if the setting that stopped it is changed.
     """
     asked = {"steps": steps, "engine": engine, "film": film}

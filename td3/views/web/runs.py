@@ -192,7 +192,7 @@ class Watched:
             pid, host = int(holder["pid"]), str(holder["host"])
         except (RunError, KeyError, TypeError, ValueError):
             return False
-        if host == socket.gethostname():
+        if host == socket.gethostname() or pid <= 0:  # 0: the run was left in order
             return alive(pid)
         return stamp(self.metrics)[0] > time.time() - SILENCE
 
