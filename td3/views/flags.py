@@ -64,12 +64,13 @@ def add_settings(parser: Parser) -> None:
                 add_setting(flags, name)
 
 
-def add_setting(flags: Any, name: str) -> None:
-    """Adds the flag of one setting to a parser or a group of it."""
+def add_setting(flags: Any, name: str, text: str = "") -> None:
+    """Adds the flag of one setting to a parser or a group of it, with its own help or another `text`."""
+    text = text or help_of(name)
     if isinstance(SETTINGS[name].default, bool):
-        flags.add_argument(flag(name), dest=f"set_{name}", action=BooleanOptionalAction, help=help_of(name))
+        flags.add_argument(flag(name), dest=f"set_{name}", action=BooleanOptionalAction, help=text)
     else:
-        flags.add_argument(flag(name), dest=f"set_{name}", metavar=metavar(name), help=help_of(name))
+        flags.add_argument(flag(name), dest=f"set_{name}", metavar=metavar(name), help=text)
 
 
 def given_settings(chosen: Namespace) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from argparse import Namespace
 from pathlib import Path
 
+from td3.config import SETTINGS
 from td3.schedule import RESUMABLE
 from td3.views.commands.train import add_display
 from td3.views.flags import Parser, add_run, add_setting, add_trust, find_local_modules, given_settings
@@ -26,7 +27,8 @@ def add_arguments(parser: Parser) -> None:
         "The run keeps what is not given; what is given holds from here on, and stands in its record.",
     )
     for name in RESUMABLE:
-        add_setting(changes, name)
+        known = SETTINGS[name]  # its default is no default here: the run has a value
+        add_setting(changes, name, known.meaning + (f" [{known.allowed}]" if known.allowed else ""))
 
 
 def run(chosen: Namespace) -> int:
