@@ -42,7 +42,10 @@ def page() -> str:
 
 def table(found: dict) -> str:
     """Return the list of all findings, the worst first."""
-    rows = [f"| {place} | [{rule.name}](#{anchor(rule.name)}) | {meaning(rule.find)} |\n" for place, rule in enumerate(RULES, 1)]
+    rows = [
+        f"| {place} | [{rule.name}](#{anchor(rule.name)}) | {meaning(rule.find)} |\n"
+        for place, rule in enumerate(RULES, 1)
+    ]
     return "| | finding | |\n| --- | --- | --- |\n" + "".join(rows) + "\n"
 
 

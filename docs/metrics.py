@@ -18,6 +18,8 @@ environment steps so far, and the columns of one kind:
 - `rollout/`: a line for each episode that ends.
 - `train/` and `time/`: a line every `log_every` steps; `train/` are means over the updates since the line before.
 - `eval/`: a line for each evaluation, every `eval_every` steps.
+- `changed`: a line where settings changed, by `td3 resume RUN --actor-lr 1e-4` or by `training.change`.
+- `stopped`: a line where the run [stopped by itself](runs.md#runs-that-stop-by-themselves).
 
 A number that is not finite is written as `null`. In Python:
 

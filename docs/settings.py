@@ -15,7 +15,7 @@ Made from [`td3/config`](../td3/config/config.py) and [`td3/synonyms.py`](../td3
 `python docs/settings.py`. Each is a field of `td3.Config`, a flag of `td3 train` and a key of a run's `config.json`.
 What is not given comes from the task, then the preset, then the default.
 """
-FOLLOWS = {"update_after": "`warmup_steps`", "actor_hidden": "`hidden`", "critic_hidden": "`hidden`"}
+FOLLOWS = {"stop_at": "none", "update_after": "`warmup_steps`", "actor_hidden": "`hidden`", "critic_hidden": "`hidden`"}
 TABLE = """
 ## {group}
 

@@ -159,16 +159,26 @@ class TD3:
         self._rng = seeding.generator(self.config.seed, "predicting")
 
     def learn(self, steps: int | None = None, **others: Any) -> Self:
-        """Trains `steps` further steps; a loaded agent continues exactly where it was saved."""
+        """Trains `steps` further steps; a loaded agent continues exactly where it was saved.
+
+        With `stop_at`, `stop_after` or `stop_when_sick` it may be fewer: `stopped` says why.
+        """
         for name in others:  # as in learn(total_timesteps=20_000)
             there = instead_of(name) or "settings are given to TD3(...)"
             raise ConfigError(f"{name} is no argument of learn: {there}.")
         steps = int(checked("steps", steps))
         session = self._open(steps)
         check_room(session.bytes_each, min(self.config.buffer_size, session.step + steps))
+        session.progress.train_on()
         for _ in advance(session, session.step + steps):
             pass
         return self
+
+    @property
+    def stopped(self) -> str:
+        """Why the last `learn` stopped by itself, one sentence; empty if it did not."""
+        stop = self._session.progress.stopped if self._session else None
+        return stop.reason if stop else ""
 
     def predict(self, observation: Any, deterministic: bool = True) -> tuple[Any, None]:
         """The action, and None where other libraries return a recurrent state."""

@@ -143,10 +143,11 @@ class Noted(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """The run reached its goal.
+    """The run reached its goal, or stopped by itself.
 
     `updates`: how many were done. `seconds`: of training, over all sessions of the run. `best` and `last`: mean returns
-    of the best and of the last evaluation, None without one.
+    of the best and of the last evaluation, None without one. `reason`: why it stopped before its goal, one sentence.
+    `stopped_by`: the setting that asked for that. Both are empty at the goal.
     """
 
     step: int
@@ -154,6 +155,8 @@ class Finished(NamedTuple):
     seconds: float
     best: float | None
     last: float | None
+    reason: str = ""
+    stopped_by: str = ""
 
 
 Event = (

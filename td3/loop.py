@@ -6,7 +6,7 @@ Each event comes between two steps, with every transition stored and its updates
 from collections.abc import Iterator
 
 from td3.errors import TrainingDiverged
-from td3.events import Event, Finished, Resumed, Started, Stepped
+from td3.events import Event, Finished, Noted, Resumed, Started, Stepped
 from td3.interrupts import deferred
 from td3.progress import Pending, plain_episode
 from td3.reporting import report
@@ -15,9 +15,9 @@ from td3.session import Session
 
 
 def advance(session: Session, goal: int) -> Iterator[Event]:
-    """Trains until `goal` steps are reached. With n environments the last step may go up to n − 1 beyond.
+    """Trains until `goal` steps are reached, or the run stops by itself.
 
-    Whatever ends it early, the run is saved first.
+    With n environments the last step may go up to n − 1 beyond. Whatever ends it early, the run is saved first.
     """
     session.clock.start(session.step, session.learner.updates)
     with deferred(session.save) as interrupt:
@@ -50,7 +50,8 @@ def events(session: Session, goal: int) -> Iterator[Event]:
     yield Started(session.step, session.config, session.summary(), session.notes(goal))
     if session.resumed_notes is not None:
         yield Resumed(session.step, session.resumed_notes)
-    while progress.pending or session.step < goal:
+    yield from (Noted(session.step, note) for note in session.change_notes)
+    while progress.pending or (session.step < goal and not progress.stopped):
         if progress.pending is None:
             collect(session)
         learn(session)
@@ -61,7 +62,8 @@ def events(session: Session, goal: int) -> Iterator[Event]:
         progress.pending = None
         yield Stepped(session.step, session.learner.updates)
     last = progress.last_evaluation[1] if progress.last_evaluation else None
-    yield Finished(session.step, session.learner.updates, session.clock.seconds, progress.best, last)
+    by, reason = progress.stopped or ("", "")
+    yield Finished(session.step, session.learner.updates, session.clock.seconds, progress.best, last, reason, by)
 
 
 def collect(session: Session) -> None:

@@ -33,7 +33,9 @@ METRICS = {  # numbers that can be plotted
     "train/q2_mean": "mean value that the second critic gives to the stored actions",
     "train/target_mean": "mean target of both critics",
 }
-OTHERS = {  # lists and indices
+CHANGED, STOPPED = "changed", "stopped"
+OTHERS = {  # lists, indices and texts
+    CHANGED: "settings that changed at this step, each with its value before and after",
     "eval/lengths": "steps of each episode of an evaluation",
     "eval/returns": "return of each episode of an evaluation",
     "eval/unfinished": "steps after which an evaluation was given up: an episode did not end",
@@ -57,4 +59,5 @@ OTHERS = {  # lists and indices
     "probe/reproducible": "whether the same seed and actions led to the same observations and rewards",
     "rollout/env": "index of the environment that the training episode was played in",
     "rollout/terminated": "whether the training episode terminated; if not, it was truncated",
+    STOPPED: "why the run stopped by itself at this step",
 }

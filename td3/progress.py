@@ -7,6 +7,14 @@ from typing import Any, NamedTuple
 
 from td3.interfaces import EndedEpisode
 from td3.learner.means import Means
+from td3.wording import brief
+
+
+def text_in(value: Any) -> str:
+    """Returns a value that is text; any other is a ValueError."""
+    if not isinstance(value, str):
+        raise ValueError(f"{brief(value)} is no text")
+    return value
 
 
 class Pending(NamedTuple):
@@ -30,6 +38,21 @@ def plain_episode(env: Any, total: Any, length: Any, terminated: Any = None) -> 
     return EndedEpisode(int(env), float(total), int(length), None if terminated is None else bool(terminated))
 
 
+class Stop(NamedTuple):
+    """Why a run stopped by itself."""
+
+    setting: str  # that asked for it
+    reason: str  # one sentence
+
+    @classmethod
+    def of(cls, data: Any) -> "Stop | None":
+        """Reads plain data, as a checkpoint has it."""
+        if data is None:
+            return None
+        setting, reason = data
+        return cls(text_in(setting), text_in(reason))
+
+
 class Progress:
     """The counters of a run; every checkpoint holds them."""
 
@@ -39,6 +62,9 @@ class Progress:
         self.unfinished = ""  # what is half done at this moment: a checkpoint made then does not resume exactly
         self.best: float | None = None  # mean return of the best evaluation
         self.last_evaluation: tuple[int, float] | None = None  # step and mean return
+        self.without_best = 0  # evaluations since the best one
+        self.sick = ""  # why the run cannot recover, one sentence: set by a diagnosis, read by `why_stop`
+        self.stopped: Stop | None = None  # while it is, the run does not train
         self.means = Means(means, delayed)  # what the next row of metrics is made of
 
     def capture(self) -> dict[str, Any]:
@@ -47,6 +73,9 @@ class Progress:
             "due": self.due,
             "best": self.best,
             "judged": self.last_evaluation,
+            "without_best": self.without_best,
+            "sick": self.sick,
+            "stopped": self.stopped,
             "pending": self.pending,
             "torn": self.unfinished,
             "means": self.means.capture(),
@@ -58,6 +87,9 @@ class Progress:
         self.best = None if data["best"] is None else float(data["best"])
         last = data["judged"]
         self.last_evaluation = (int(last[0]), float(last[1])) if last else None
+        self.without_best = int(data.get("without_best", 0))
+        self.sick = text_in(data.get("sick", ""))
+        self.stopped = Stop.of(data.get("stopped"))
         self.means.restore(data["means"])
         self.pending = Pending.of(data.get("pending"))
 
@@ -76,8 +108,14 @@ class Progress:
         """Takes note of an evaluation; returns whether it is the best so far."""
         improved = self.best is None or mean > self.best
         self.best = mean if improved else self.best
+        self.without_best = 0 if improved else self.without_best + 1
         self.last_evaluation = (step, mean)
         return improved
+
+    def train_on(self) -> None:
+        """Forgets that the run stopped by itself, and begins to count anew towards the next stop."""
+        if self.stopped:
+            self.stopped, self.without_best, self.sick = None, 0, ""
 
 
 class Clock:

@@ -8,16 +8,18 @@ from typing import TypeVar
 import numpy as np
 
 from td3 import seeding
-from td3.diagnosis import news
+from td3.diagnosis import CANNOT_RECOVER, news
 from td3.errors import RunError
 from td3.evaluation import LONGEST, EndlessEpisode, play_episodes
 from td3.events import EpisodeEnded, Evaluated, Event, Examined, Found, Measured, Noted, Saved, SaveFailed
 from td3.health import measure_health
 from td3.learner import policy_of
+from td3.metrics import STOPPED
 from td3.probing import probe
 from td3.progress import Pending
 from td3.schedule import crossed, health_due
 from td3.session import Session
+from td3.stopping import why_stop
 
 WithMetrics = TypeVar("WithMetrics", EpisodeEnded, Measured, Evaluated, Examined, Found)
 
@@ -37,10 +39,15 @@ def report(session: Session, pending: Pending, goal: int) -> Iterator[Event]:
         progress.pending = pending._replace(reported=True)
     evaluated = None
     if session.eval_envs and (crossed(config.eval_every, before, step) or last):
-        if config.diagnose and progress.last_evaluation is None:
+        if config.diagnose and progress.last_evaluation is None and not session.evidence.probe:
             yield from probed(session)
         yield (evaluated := evaluate(session))
         yield from findings(session)
+    if not last:
+        progress.stopped = stop = why_stop(config, progress, step)
+        if stop and output:
+            output.record.write(step, {STOPPED: stop.reason})
+        last = stop is not None
     progress.pending = None
     due = crossed(config.checkpoint_every, before, step) or progress.best_at(step) or last
     if due and output:
@@ -99,6 +106,8 @@ def findings(session: Session) -> Iterator[Event]:
     """Yields what the diagnosis is certain of now and was not before."""
     if session.config.diagnose:
         for finding in news(session.evidence):
+            if finding.name == CANNOT_RECOVER:
+                session.progress.sick = finding.seen
             yield recorded(session, Found(session.step, finding))
 
 

@@ -1,13 +1,17 @@
 """Opens a stopped run: its newest whole checkpoint, its config, and what a stranger's run may not ask for."""
 
+from collections.abc import Collection
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from td3.config import Config, checked, env_name, has_no_name, nameless, unfolded
 from td3.errors import ConfigError, RunError
 from td3.learner.making import cores
+from td3.schedule import RESUMABLE
 from td3.storage import Checkpoint, RunFolder
 from td3.storage.record import last_step
+from td3.wording import brief
 
 MOST_WORKERS, MOST_ENVS = 32, 1_024  # that a run starts without being trusted; more workers where there are more cores
 
@@ -101,3 +105,35 @@ def check_modest(config: Config, trust: bool) -> None:
     """Refuses to start as many processes or environments as a folder asks for, unless the user trusts it."""
     if not trust and (excess := immodest(config)):
         raise ConfigError(f"{excess} that you trust (trust=True, --trust).")
+
+
+def asked_again(run: str | Path, asked: Config, given: Collection[str]) -> dict[str, Any]:
+    """Returns how `td3.resume` continues a run, asked for by the command that began it; `given` are its settings.
+
+    Each of them must be as the run has it, or as it was begun with: what was changed since then stays. Of the goal, the
+    further one counts.
+    """
+    folder = RunFolder.open(run)
+    begun = folder.begun()
+    now = plain_config(begun if begun is not None else folder.newest(Checkpoint.state)[1].get("config"))
+    try:
+        first = plain_config(folder.first_config())
+    except RunError:  # edited or removed, which changes nothing
+        first = now
+    wanted = asked.to_data()
+    for name in given:
+        if name != "steps" and wanted[name] not in (now[name], first[name]):
+            how = "td3 resume changes it" if name in RESUMABLE else "begin a new run"
+            raise ConfigError(
+                f"{name} is {brief(now[name])} in run {str(run)!r}, and --resume keeps that: {how}; got "
+                f"{brief(wanted[name])}."
+            )
+    known = all(wanted[name] == now[name] for name in ("workers", "num_envs"))  # the user asks for as many as the run
+    further = {"steps": asked.steps} if "steps" in given and asked.steps > now["steps"] else {}
+    return {"env": asked.env, "trust": known, **further} if "env" in given else further
+
+
+def plain_config(data: Any) -> dict[str, Any]:
+    """Returns the settings in a run's files, checked, as plain data."""
+    settings = {name: value for name, value in data.items() if name != "parts"} if isinstance(data, dict) else data
+    return config_of({"config": settings}, trust=True).to_data()

@@ -1,10 +1,11 @@
 """When a run updates, logs, evaluates and saves, and which settings may change on the way."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from td3.config import SETTINGS, Config
 from td3.errors import ConfigError
+from td3.synonyms import instead_of
 from td3.wording import brief, did_you_mean
 
 
@@ -46,15 +47,47 @@ CHANGEABLE = (
     "noise_clip",
     "exploration_noise",
     "batch_size",
+    "stop_at",
+    "stop_after",
+    "stop_when_sick",
+)
+# Settings that may change also when a run is resumed: what is set up then, and says nothing of the past. Others cannot:
+# networks, memory and observations have their shape, the updates owed follow from the schedule since the first step,
+# and `update_after` was taken from `warmup_steps` when the run began.
+RESUMABLE = (
+    "steps",
+    *CHANGEABLE,
+    "workers",
+    "worker_timeout",
+    "eval_every",
+    "eval_episodes",
+    "checkpoint_every",
+    "keep_last",
+    "keep_best",
+    "log_every",
+    "record_updates",
+    "film",
+    "engine",
+    "threads",
 )
 
 
-def check_changeable(settings: Mapping[str, Any]) -> None:
-    """Refuses a change of what a run cannot change on the way."""
+def check_changeable(settings: Mapping[str, Any], names: Sequence[str] = CHANGEABLE) -> None:
+    """Refuses a change of what a run cannot change: on the way, or with other `names` when it is resumed."""
+    when = "during a run" if names is CHANGEABLE else "when a run is resumed"
     for name, value in settings.items():
         if name not in SETTINGS:
-            raise ConfigError(f"{name} is no setting; got {brief(value)}.{did_you_mean(name, SETTINGS)}")
-        if name not in CHANGEABLE:
-            raise ConfigError(
-                f"{name} cannot be changed to {brief(value)} during a run; these can: {', '.join(CHANGEABLE)}."
-            )
+            there = instead_of(name)
+            meant = f": {there}" if there else ""
+            raise ConfigError(f"{name} is no setting{meant}; got {brief(value)}.{did_you_mean(name, SETTINGS)}")
+        if name not in names:
+            raise ConfigError(f"{name} cannot be changed to {brief(value)} {when}; these can: {', '.join(names)}.")
+
+
+def differences(old: Config, new: Config) -> dict[str, list[Any]]:
+    """Returns the settings that two configs differ in, each as [before, after].
+
+    The goal is left out: a run that was extended is the same as one that had this goal from the beginning.
+    """
+    before, after = old.to_data(), new.to_data()
+    return {name: [before[name], after[name]] for name in RESUMABLE if name != "steps" and before[name] != after[name]}

@@ -18,12 +18,14 @@ from td3.learner import engine_name
 from td3.learner.making import check_networks, engine_for, hand_over, make_learner
 from td3.learner.state import capture_learner, restore_learner
 from td3.machine import check_room
+from td3.metrics import CHANGED
 from td3.parts import USUAL, Parts, changed_parts, check_parts
 from td3.progress import Clock, Progress
 from td3.replay import bytes_per_transition
 from td3.resuming import check_just_begun, check_modest, config_of, newest_whole
 from td3.run_output import RunOutput
-from td3.schedule import check_changeable
+from td3.schedule import check_changeable, differences
+from td3.stopping import why_stop
 from td3.storage import Checkpoint, RunFolder, Snapshot
 from td3.storage.folder import versions
 from td3.summary import change_note, notes, summary
@@ -69,6 +71,7 @@ class Session:
             self.clock = Clock()
             self.evidence = Evidence(config)  # what a diagnosis is made of
             self.resumed_notes: tuple[str, ...] | None = None
+            self._changes: dict[str, list[Any]] = {}  # settings changed when the run was resumed: [before, after]
             self.lost = 0  # rows of the memory that were damaged, and given up
             self.renumbered = False  # so that those that are left have other numbers than on the disk
             self._saved: tuple[int, int, bool] | None = None  # what of this run the newest checkpoint holds
@@ -102,6 +105,7 @@ class Session:
                 check_just_begun(folder, config)
                 session = cls(replace(config, **changes), parts=parts, resumed=True)
                 session.resumed_notes = tuple(parts_notes)
+                session._changed_from(config)
             else:
                 session, chosen = cls.of_newest(folder, changes, env, trust, without_memory, parts)
             if "steps" in changes and changes["steps"] < session.step:
@@ -111,8 +115,9 @@ class Session:
             session.keep_in(folder, chosen)
             if session.renumbered and session.output:
                 session.output.rewrite_memory()
+            session.record_changes(session._changes)
             if changes or session.renumbered:
-                session.save(anew=True)  # the new goal or engine is part of the run from now on
+                session.save(anew=True)  # the new goal or setting is part of the run from now on
         except BaseException:
             if session is not None:
                 session.close()
@@ -143,10 +148,11 @@ class Session:
         parts_notes = check_parts(state.get("parts", {}), parts)
         check_kinds(state.get("spaces"))
         torch_before = chosen.manifest.versions.get("engine", "torch") == "torch"
-        before = chosen.manifest.threads if torch_before else 0
+        before = chosen.manifest.threads if torch_before and "threads" not in changes else 0
         session = cls(replace(config, **changes), parts=parts, threads=before, resumed=True)
         try:
             found = [*parts_notes, *session.restore(chosen, state, without_memory)]
+            session._changed_from(config)
             if session.engine == "torch" and before not in (0, session.threads):
                 found.append(change_note("threads", before, session.threads))
         except BaseException:
@@ -194,10 +200,32 @@ class Session:
         check_networks(self.engine, config, self.learner.layout, self.learner.action_size)
         self.learner.configure(config)
         self.collector.configure(config)
+        changed = differences(self.config, config)
         self.config, self._saved, self.changed = config, None, True
         self.evidence.config = config
         if self.output:
             self.output.use_config(config)
+        self.record_changes(changed)
+
+    def _changed_from(self, old: Config) -> None:
+        """Follows the settings that were changed when the run was resumed; they may let a stopped run train on."""
+        if self.config == old:
+            return
+        self._changes = differences(old, self.config)
+        if self.progress.stopped and self.config.steps != old.steps:
+            self.progress.train_on()
+        elif self.progress.stopped:
+            self.progress.stopped = why_stop(self.config, self.progress, self.step)
+
+    @property
+    def change_notes(self) -> list[str]:
+        """Returns what was changed when the run was resumed, one sentence each."""
+        return [f"{name} was {old}, and is {new} from here on." for name, (old, new) in self._changes.items()]
+
+    def record_changes(self, changed: dict[str, list[Any]]) -> None:
+        """Writes settings that changed, each as [before, after], into the record."""
+        if changed and self.output:
+            self.output.record.write(self.step, {CHANGED: changed})
 
     def use_engine(self, engine: str) -> None:
         """Lets another engine perform the updates from the next one on; nothing else changes."""

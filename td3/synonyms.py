@@ -73,6 +73,10 @@ _SETTINGS = {
     "use {frame_stack}": "stack n_stack num_stack frames_stack stack_frames num_frames_stack stack_size",
     "use {action_repeat}": "frame_skip repeat repeat_action action_repeats skip",
     "use {random_shift}": "augment augmentation random_crop pad image_pad",
+    "use {stop_at}": """reward_threshold return_threshold target_return target_reward stop_reward stop_return
+        solved_reward solved_at""",
+    "use {stop_after}": """patience early_stopping early_stop early_stopping_patience max_no_improvement_evals
+        stop_after_evals""",
     "use {updates_per_step}": """gradient_steps grad_steps gradient_updates num_updates n_updates updates utd utd_ratio
         update_to_data replay_ratio num_gradient_steps update_per_step training_intensity""",
     "updates follow every step: see {updates_per_step} and {update_schedule}": """train_freq train_every

@@ -12,13 +12,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from td3.config import Config
+from td3.config import Config, checked
 from td3.errors import ConfigError
 from td3.events import Event
 from td3.interfaces import MakeCollector, MakeNoise, MakeSampler
 from td3.learner import Learner
 from td3.loop import advance
 from td3.parts import Parts
+from td3.schedule import RESUMABLE, check_changeable
 from td3.session import Session
 from td3.wording import brief
 
@@ -55,16 +56,20 @@ def resume(
     sampler: MakeSampler | None = None,
     noise: MakeNoise | None = None,
     collector: MakeCollector | None = None,
+    **settings: Any,
 ) -> "Training":
     """Continues a run to its goal, or to `steps`, bit for bit as if it had never stopped.
 
     An environment that is defined in Python code is imported only if it is passed as `env` or `trust` says so; parts of
     your own that it was trained with are passed again. Another `engine` starts from the same numbers, but rounds
     differently. `film` switches films off or on. `without_memory` continues where part of the replay memory is damaged,
-    without the damaged rows.
+    without the damaged rows. Other settings change by their names, as in `td3.resume(run, tau=0.01)`, and hold from
+    then on. A run that stopped by itself trains on with another goal, or if the setting that stopped it is changed.
     """
     asked = {"steps": steps, "engine": engine, "film": film}
-    changes = {name: value for name, value in asked.items() if value is not None}
+    check_changeable(settings, RESUMABLE)
+    changes = settings | {name: value for name, value in asked.items() if value is not None}
+    changes = {name: checked(name, value) for name, value in changes.items()}
     parts = Parts.of(learner=learner, sampler=sampler, noise=noise, collector=collector)
     return Training(partial(Session.resumed, run, changes, env, trust, without_memory, parts))
 

@@ -312,7 +312,7 @@ def test_the_ways_of_stable_baselines3_are_answered_in_our_words():
 
 def test_every_setting_is_in_one_group_and_groups_keep_the_order_of_the_fields():
     assert [name for names in GROUPS.values() for name in names] == [field.name for field in fields(Config)]
-    assert len(GROUPS) == 11 and all(0 < len(names) <= 9 for names in GROUPS.values())
+    assert len(GROUPS) == 12 and all(0 < len(names) <= 9 for names in GROUPS.values())
     assert GROUPS["Networks"] == ("hidden", "actor_hidden", "critic_hidden", "normalize_observations")
 
 

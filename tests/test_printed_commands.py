@@ -112,6 +112,14 @@ def test_a_finished_run_and_one_with_another_environment(own, capsys):
     paste(capsys, said(capsys, ["resume", "r", "--trust"]), ["resume"])
 
 
+def test_a_run_that_stopped_by_itself(own, capsys):
+    text = said(capsys, ["train", f"{own}:Env", *QUICK.split(), "--stop-at", "-1e6", "--run", "r"])
+    assert printed(text)[1] == ["resume", "r", "--trust", "--stop-at", "none"]
+    (again,) = printed(said(capsys, ["resume", "r", "--trust"]))
+    assert again == ["resume", "r", "--trust", "--stop-at", "none"]
+    paste(capsys, text, ["evaluate", "resume", "check"])
+
+
 def test_a_run_with_parts_of_the_users_own(own, capsys, monkeypatch):
     Path(f"{own}_parts.py").write_text(PARTS)
     words = [f"--{name.lower()}={own}_parts:{name}" for name in ("Learner", "Sampler", "Noise")]

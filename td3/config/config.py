@@ -31,6 +31,7 @@ images = partial(setting, "Images")
 schedule = partial(setting, "Update schedule")
 parallel = partial(setting, "Parallel environments")
 evaluation = partial(setting, "Evaluation")
+stopping = partial(setting, "Stopping early")
 run_folder = partial(setting, "Run folder")
 machine = partial(setting, "Machine")
 
@@ -158,6 +159,14 @@ class Config:
     )
     eval_episodes: int = evaluation(10, "episodes per evaluation", source=PAPER, at_least=1, at_most=10**6)
 
+    stop_at: float | None = stopping(
+        None, "stops after an evaluation with at least this mean return (default: none, which never does)"
+    )
+    stop_after: int = stopping(
+        0, "stops after this many evaluations in a row without a new best; 0 never does", at_least=0, at_most=MOST
+    )
+    stop_when_sick: bool = stopping(False, "stops when a finding says that the run cannot recover")
+
     checkpoint_every: int = run_folder(
         5_000, "steps between checkpoints; 0 saves only at a new best and at the end", at_least=0, at_most=MOST
     )
@@ -212,10 +221,17 @@ class Config:
         for name in ("pixels", "resize"):
             if 0 < getattr(self, name) < SMALLEST_IMAGE:
                 raise ConfigError(f"{name} must be 0, or at least {SMALLEST_IMAGE}; got {getattr(self, name)}.")
+        if self.stop_when_sick and not self.diagnose:
+            raise ConfigError("stop_when_sick must be off where diagnose is: nothing would be found; got True.")
         if not self.encoder_channels:
             raise ConfigError("encoder_channels must name at least one convolution; got none.")
         if self.workers > self.num_envs:
             raise ConfigError(f"workers must be at most num_envs, which is {self.num_envs}; got {self.workers}.")
+        for name in ("stop_at", "stop_after"):
+            if not self.eval_every and getattr(self, name) != SETTINGS[name].default:
+                raise ConfigError(
+                    f"{name} needs evaluations, and eval_every is 0: set eval_every; got {getattr(self, name):g}."
+                )
 
     @property
     def actor_layers(self) -> tuple[int, ...]:

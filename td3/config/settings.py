@@ -90,6 +90,8 @@ class Setting:
 
     def parse(self, text: str) -> Any:
         """Returns the value that a flag's text stands for, still to be checked."""
+        if text.casefold() == "none" and self.default is None:
+            return None
         try:
             if self.is_list:
                 return tuple(map(whole_number_in, text.split(",")))

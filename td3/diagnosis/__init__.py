@@ -2,6 +2,6 @@
 
 from td3.diagnosis.evidence import Evidence
 from td3.diagnosis.reading import diagnose, read_evidence
-from td3.diagnosis.rules import RULES, findings, news
+from td3.diagnosis.rules import CANNOT_RECOVER, RULES, findings, news
 
-__all__ = ["RULES", "Evidence", "diagnose", "findings", "news", "read_evidence"]
+__all__ = ["CANNOT_RECOVER", "RULES", "Evidence", "diagnose", "findings", "news", "read_evidence"]

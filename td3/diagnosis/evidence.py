@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from td3.config import Config
+from td3.metrics import CHANGED
 
 RECENT = 3  # measurements or evaluations in a row that make a finding certain
 ONE_END = 0.95  # share of the actor's actions at one end of a dimension
@@ -204,6 +205,11 @@ class Evidence:
             self._add_evaluation(row)
         elif "probe/reproducible" in row:
             self.probe = {name.removeprefix("probe/"): value for name, value in row.items() if name != "step"}
+        elif isinstance(changes := row.get(CHANGED), Mapping):
+            new = {
+                name: change[1] for name, change in changes.items() if isinstance(change, list | tuple) and change[1:]
+            }
+            self.changed.update(new)
         elif "train/critic_loss" in row:
             self.diverged = number(row, "train/critic_loss") is None
         elif (unfinished := number(row, "eval/unfinished")) is not None:

@@ -8,6 +8,7 @@ from td3.diagnosis.evidence import Evidence
 from td3.types import Finding
 
 MOST = 3  # findings at once
+CANNOT_RECOVER = "cannot_recover"  # the finding that `stop_when_sick` waits for
 
 Find = Callable[[Evidence], Finding | None]
 

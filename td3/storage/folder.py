@@ -69,7 +69,8 @@ class RunFolder:
         made = False
         try:
             if run.path.exists() and (not run.path.is_dir() or any(run.path.iterdir())):
-                raise ConfigError(f"run must be a new or empty folder; {str(path)!r} has something in it.")
+                there = " --resume (td3.resume) continues the run in it." if (run.path / "checkpoints").is_dir() else ""
+                raise ConfigError(f"run must be a new or empty folder; {str(path)!r} has something in it.{there}")
             fresh.mkdir(parents=True, exist_ok=exists)
             made = True
             run.root = disk.Folder.open(fresh)
@@ -111,10 +112,25 @@ class RunFolder:
             run.lock = Lock(run.root, str(path))
         return run
 
+    @staticmethod
+    def is_new(path: str | Path) -> bool:
+        """Whether a run can be created here: nothing is there, or an empty folder."""
+        place = RunFolder(path).path
+        try:
+            return not any(place.iterdir())
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False  # whoever opens it says why
+
     def begun(self) -> dict[str, Any] | None:
         """The config of a run that has no checkpoint yet, because it was stopped before its first."""
         if any(checkpoint.NAME.fullmatch(one.name) for one in (self.path / "checkpoints").iterdir()):
             return None
+        return self.first_config()
+
+    def first_config(self) -> dict[str, Any]:
+        """The config that the run was started with, and the names of its parts."""
         try:
             return msgspec.json.decode(
                 disk.read(self.path / "config.json", checkpoint.LARGEST_JSON), type=dict[str, Any]

@@ -29,9 +29,12 @@ class Lock:
                 raise ConfigError(f"run {name!r} cannot be locked: {problem.strerror}.") from None
             raise ConfigError(f"run {name!r} is being written by {holder}: wait for it, or stop it.") from None
         self._process = os.getpid()
+        self._write_holder(os.getpid())
+
+    def _write_holder(self, process: int) -> None:
         with contextlib.suppress(OSError):  # who holds it is a courtesy; that it is held is the lock
             os.ftruncate(self._file, 0)
-            os.pwrite(self._file, msgspec.json.encode({"pid": os.getpid(), "host": socket.gethostname()}), 0)
+            os.pwrite(self._file, msgspec.json.encode({"pid": process, "host": socket.gethostname()}), 0)
 
     def _holder(self) -> str:
         try:
@@ -43,5 +46,6 @@ class Lock:
     def release(self) -> None:
         """Releases the lock; a forked child only closes its copy."""
         if self._process == os.getpid():  # a forked child that still has it open would hold it on
+            self._write_holder(0)  # this process may live on: whoever watches must not take the run for live
             fcntl.flock(self._file, fcntl.LOCK_UN)
         os.close(self._file)

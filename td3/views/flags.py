@@ -57,27 +57,41 @@ def add_settings(parser: Parser) -> None:
     for group, names in GROUPS.items():
         flags = parser.add_argument_group(group)
         for name in names:
-            if name == "env":
-                continue
-            if isinstance(SETTINGS[name].default, bool):
-                flags.add_argument(flag(name), dest=f"set_{name}", action=BooleanOptionalAction, help=help_of(name))
-            elif name == "env_args":
+            if name == "env_args":
                 text = f"{help_of(name)}; once for each"
                 flags.add_argument(flag(name), dest="env_args", action="append", metavar="NAME=VALUE", help=text)
-            else:
-                flags.add_argument(flag(name), dest=f"set_{name}", metavar=metavar(name), help=help_of(name))
+            elif name != "env":
+                add_setting(flags, name)
+
+
+def add_setting(flags: Any, name: str, text: str = "") -> None:
+    """Adds the flag of one setting to a parser or a group of it, with its own help or another `text`."""
+    text = text or help_of(name)
+    if isinstance(SETTINGS[name].default, bool):
+        flags.add_argument(flag(name), dest=f"set_{name}", action=BooleanOptionalAction, help=text)
+    else:
+        flags.add_argument(flag(name), dest=f"set_{name}", metavar=metavar(name), help=text)
+
+
+def given_settings(chosen: Namespace) -> dict[str, Any]:
+    """Returns the settings that were given as flags, still to be checked."""
+    given = {name: getattr(chosen, f"set_{name}", None) for name in SETTINGS}
+    return {
+        name: text if isinstance(text, bool) else SETTINGS[name].parse(text)
+        for name, text in given.items()
+        if text is not None
+    }
+
+
+def given_task(chosen: Namespace) -> dict[str, Any]:
+    """Returns the environment and its arguments, as far as they were given."""
+    task = {} if chosen.env is None else {"env": chosen.env}
+    return {**task, "env_args": parse_env_args(chosen.env_args)} if chosen.env_args else task
 
 
 def config_of(chosen: Namespace) -> Config:
     """Makes the Config that these flags ask for."""
-    given = {name: getattr(chosen, f"set_{name}") for name in SETTINGS if name not in ("env", "env_args")}
-    given = {name: text for name, text in given.items() if text is not None}
-    values: dict[str, Any] = {
-        name: text if isinstance(text, bool) else SETTINGS[name].parse(text) for name, text in given.items()
-    }
-    if chosen.env_args:
-        values["env_args"] = parse_env_args(chosen.env_args)
-    return Config(**values) if chosen.env is None else Config(env=chosen.env, **values)
+    return Config(**given_task(chosen), **given_settings(chosen))
 
 
 def add_run(parser: Parser) -> None:

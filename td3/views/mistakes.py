@@ -6,6 +6,7 @@ from itertools import takewhile
 
 from td3.config import SETTINGS
 from td3.errors import ConfigError
+from td3.schedule import RESUMABLE
 from td3.synonyms import command_for, instead_of
 from td3.views.flags import Parser, flag
 from td3.views.speaking import shell_command
@@ -70,8 +71,9 @@ def no_flag(name: str, command: str, commands: Mapping[str, Parser]) -> str:
         advice = instead_of(setting, shown)
     homes = having(name, commands)
     if homes and (missing or not advice):
-        kept = "; a run keeps the settings it began with" if command == "resume" and setting in SETTINGS else ""
-        return f"{name} is no flag of td3 {command}, but of {' and '.join(homes)}{kept}."
+        if command == "resume" and setting in SETTINGS:
+            return f"{name} cannot be changed when a run is resumed; these can: {', '.join(map(flag, RESUMABLE))}."
+        return f"{name} is no flag of td3 {command}, but of {' and '.join(homes)}."
     if advice:
         return f"{name} is no flag of td3 {command}{'; with td3 train, ' if missing else ': '}{advice}."
     return f"{name} is no flag of td3 {command}.{did_you_mean(name, own)}"

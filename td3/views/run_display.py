@@ -12,11 +12,14 @@ from td3.config import Config, env_name
 from td3.errors import Interrupted
 from td3.events import Event, Finished, Saved, SaveFailed, Started
 from td3.views.extras import needs_page
+from td3.views.flags import flag
 from td3.views.own_parts import part_words
 from td3.views.signals import handled_by
 from td3.views.speaking import answer, at_a_terminal, say, say_in_handler, shell_command
 from td3.views.terminal import Display, LiveView, PlainView, clock
 from td3.wording import counted
+
+LETS_TRAIN_ON = {"stop_at": "--stop-at none", "stop_after": "--stop-after 0", "stop_when_sick": "--no-stop-when-sick"}
 
 
 class Again(NamedTuple):
@@ -82,8 +85,11 @@ def show(events: Iterator[Event], again: Again, *, quiet: bool, as_json: bool) -
     if as_json:
         answer({"run": str(again.folder), "env": env_name(started.config.env), **finished._asdict()})
     elif started.step == finished.step:
-        further = f"Train further with: {resume} --steps {2 * finished.step}"
-        say(f"The run is finished: {counted(finished.step, 'step')}. {further}")
+        if finished.reason:
+            say(f"{stopped(finished, started.config)} Train on with: {resume} {train_on(finished)}")
+        else:
+            further = f"Train further with: {resume} --steps {2 * finished.step}"
+            say(f"The run is finished: {counted(finished.step, 'step')}. {further}")
     else:
         say(done(finished, started.config), f"The run is in {again.folder}")
         if (saved := last.get(Saved)) is None or saved.step < finished.step:
@@ -91,7 +97,7 @@ def show(events: Iterator[Event], again: Again, *, quiet: bool, as_json: bool) -
         else:
             say(
                 f"Next: {again.command('evaluate', started.config)} --checkpoint best --episodes 20",
-                f"      {resume} --steps {2 * finished.step}",
+                f"      {resume} {train_on(finished)}",
                 f"      {shell_command('check', 'HalfCheetah-v5')}",
             )
     return 1 if failed else 0
@@ -114,10 +120,18 @@ def done(finished: Finished, config: Config) -> str:
             f" Mean return over {counted(config.eval_episodes, 'episode')} without noise: {finished.last:.1f} "
             f"(best {finished.best:.1f})."
         )
-    return (
-        f"Done: {counted(finished.step, 'step')} and {counted(finished.updates, 'update')} in "
-        f"{clock(finished.seconds)}.{score}"
-    )
+    work = f"{counted(finished.step, 'step')} and {counted(finished.updates, 'update')} in {clock(finished.seconds)}."
+    return f"{stopped(finished, config) if finished.reason else 'Done:'} {work}{score}"
+
+
+def stopped(finished: Finished, config: Config) -> str:
+    """Says why a run stopped by itself."""
+    return f"Stopped by {flag(finished.stopped_by)} at step {finished.step:,} of {config.steps:,}: {finished.reason}"
+
+
+def train_on(finished: Finished) -> str:
+    """Writes the flag of `td3 resume` that lets a finished run train on."""
+    return LETS_TRAIN_ON.get(finished.stopped_by) or f"--steps {2 * finished.step}"
 
 
 class Stop:

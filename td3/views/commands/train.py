@@ -6,7 +6,7 @@ from pathlib import Path
 
 from td3.config import Config, env_name
 from td3.errors import ConfigError
-from td3.views.flags import Parser, add_settings, config_of, find_local_modules, help_of
+from td3.views.flags import Parser, add_settings, config_of, find_local_modules, given_settings, given_task, help_of
 from td3.views.own_parts import add_parts, load_parts, part_names
 
 HELP = "Train an agent and keep the run in a folder."
@@ -14,9 +14,10 @@ HELP = "Train an agent and keep the run in a folder."
 
 def add_arguments(parser: Parser) -> None:
     """Adds the flags of this command."""
-    parser.usage = "td3 train [ENV] [--run DIR] [--steps N] [--seed N] [--preset NAME] [any flag below]"
+    parser.usage = "td3 train [ENV] [--run DIR [--resume]] [--steps N] [--seed N] [--preset NAME] [any flag below]"
     parser.add_argument("env", nargs="?", metavar="ENV", help=help_of("env"))
     parser.add_argument("--run", metavar="DIR", help="a new folder for the run (default: one under runs/)")
+    parser.add_argument("--resume", action="store_true", help="continue the run in --run DIR, if there is one already")
     add_display(parser)
     add_parts(parser)
     add_settings(parser)
@@ -33,13 +34,21 @@ def run(chosen: Namespace) -> int:
     config = config_of(chosen)
     if chosen.run == "":
         raise ConfigError("--run must be the name of a folder; got ''.")
+    if chosen.resume and chosen.run is None:
+        raise ConfigError("--resume needs --run DIR, the folder of the run that is begun or continued.")
     find_local_modules()
     parts = load_parts(chosen)
-    from td3.training import train
+    from td3.resuming import asked_again
+    from td3.storage import RunFolder
+    from td3.training import resume, train
     from td3.views.run_display import Again, follow
 
     folder = Path(chosen.run) if chosen.run else new_folder(config)
-    return follow(train(config, folder, **parts), Again(folder, None, part_names(chosen)), chosen)
+    again = Again(folder, None, part_names(chosen))
+    if chosen.resume and not RunFolder.is_new(folder):
+        given = [*given_task(chosen), *given_settings(chosen)]
+        return follow(resume(folder, **asked_again(folder, config, given), **parts), again, chosen)
+    return follow(train(config, folder, **parts), again, chosen)
 
 
 def new_folder(config: Config) -> Path:

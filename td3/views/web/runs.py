@@ -47,6 +47,7 @@ class _Row(msgspec.Struct, rename={"score": "eval/mean_return", "speed": "time/s
 
 class _Manifest(msgspec.Struct):
     step: int
+    serial: int = 0
     score: float | None = None
 
 
@@ -56,6 +57,7 @@ class _Goal(msgspec.Struct):
 
 class _State(msgspec.Struct):
     config: _Goal
+    stopped: Any = None  # why the run stopped by itself
 
 
 def find(root: Path) -> Iterator[Path]:
@@ -88,8 +90,8 @@ class Watched:
         self._read_at: Any = None
         self._score: float | None = None  # the newest known ones: they may stand far from the record's end
         self._speed: float | None = None
-        self._scores: dict[str, float | None] = {}  # by checkpoint: they are never written again
-        self._goals: dict[str, int] = {}
+        self._manifests: dict[str, _Manifest] = {}  # by checkpoint: they are never written again
+        self._states: dict[str, _State] = {}  # of the newest alone
         self._row = Run(self.id, self.name, None, None, 0, None, None, None, None, "broken", None, "", 0.0)
 
     def is_there(self) -> bool:
@@ -131,9 +133,10 @@ class Watched:
         speeds = [row.speed for row in rows if row.speed is not None]
         self._score = scores[-1] if scores else self._score if step else None
         self._speed = speeds[-1] if speeds else self._speed if step else None
-        goal, best = self._checkpoints()
-        goal = goal or whole(config.get("steps"))
-        state = "broken" if problem else "live" if live else "finished" if goal and step >= goal else "stopped"
+        newest, best = self._checkpoints()
+        goal = newest.config.steps if newest else whole(config.get("steps"))
+        done = bool((newest and newest.stopped) or (goal and step >= goal))  # it stopped by itself, or is at its goal
+        state = "broken" if problem else "live" if live else "finished" if done else "stopped"
         return Run(
             id=self.id,
             name=self.name,
@@ -160,8 +163,8 @@ class Watched:
                 break
         return rows
 
-    def _checkpoints(self) -> tuple[int | None, float | None]:
-        """The goal as the newest checkpoint has it, for it may have been moved; the best score of those kept."""
+    def _checkpoints(self) -> tuple[_State | None, float | None]:
+        """What the newest checkpoint says, for the goal may have been moved; the best score of those kept."""
         try:
             with os.scandir(self.path / "checkpoints") as entries:
                 folders = [one.name for one in entries if one.is_dir(follow_symlinks=False)]
@@ -169,19 +172,18 @@ class Watched:
             return None, None
         if not is_folder(self.path / "checkpoints"):
             return None, None
-        names = sorted(name for name in folders if name[:1].isdigit())
-        for name in names:
-            if name not in self._scores:
-                with contextlib.suppress(RunError, OSError):
-                    found = read_typed(self.path / "checkpoints" / name / "manifest.json", _Manifest)
-                    self._scores[name] = found.score
-        if names and names[-1] not in self._goals:
+        names = [name for name in folders if name[:1].isdigit()]
+        known = {name: self._manifests[name] for name in names if name in self._manifests}
+        for name in set(names) - known.keys():
             with contextlib.suppress(RunError, OSError):
-                state = read_typed(self.path / "checkpoints" / names[-1] / "state.json", _State)
-                self._goals = {names[-1]: state.config.steps}
-        self._scores = {name: self._scores[name] for name in names if name in self._scores}
-        best = max((score for score in self._scores.values() if score is not None), default=None)
-        return (self._goals.get(names[-1]) if names else None), best
+                known[name] = read_typed(self.path / "checkpoints" / name / "manifest.json", _Manifest)
+        self._manifests = known
+        best = max((one.score for one in known.values() if one.score is not None), default=None)
+        newest = max(known, key=lambda name: (known[name].step, known[name].serial), default=None)
+        if newest is not None and newest not in self._states:
+            with contextlib.suppress(RunError, OSError):
+                self._states = {newest: read_typed(self.path / "checkpoints" / newest / "state.json", _State)}
+        return self._states.get(newest) if newest is not None else None, best
 
     def _live(self) -> bool:
         """Returns whether a process holds it; one on another machine, if the run wrote metrics of late."""
@@ -190,7 +192,7 @@ class Watched:
             pid, host = int(holder["pid"]), str(holder["host"])
         except (RunError, KeyError, TypeError, ValueError):
             return False
-        if host == socket.gethostname():
+        if host == socket.gethostname() or pid <= 0:  # 0: the run was left in order
             return alive(pid)
         return stamp(self.metrics)[0] > time.time() - SILENCE
 
