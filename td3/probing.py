@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from td3.environments import Envs
-from td3.errors import EnvironmentFailure
 from td3.types import Float32s
 
 STEPS = 30  # of an episode: an action may take some steps to show
@@ -39,15 +38,8 @@ class Probe(NamedTuple):
         return found
 
 
-def probe(envs: Envs, seed: int) -> Probe | None:
-    """Plays short pieces of the same episode; None where the environment fails."""
-    try:
-        return _probe(envs, seed)
-    except EnvironmentFailure:  # whoever plays it next says so
-        return None
-
-
-def _probe(envs: Envs, seed: int) -> Probe:
+def probe(envs: Envs, seed: int) -> Probe:
+    """Plays short pieces of the same episode; an environment that fails raises as it does elsewhere."""
     size = envs.action.size
     actions = np.random.default_rng(0).uniform(-1, 1, (STEPS, size)).astype(np.float32)
     same = _comparison(envs, seed)

@@ -98,8 +98,7 @@ def probed(session: Session) -> Iterator[Event]:
     assert session.eval_envs is not None
     with set_aside(session):
         answers = probe(session.eval_envs, eval_seeds(session)[0])
-    if answers:
-        yield recorded(session, Examined(session.step, answers.metrics))
+    yield recorded(session, Examined(session.step, answers.metrics))
 
 
 def findings(session: Session) -> Iterator[Event]:

@@ -180,7 +180,7 @@ def test_what_a_finding_said_is_saved_with_the_run(tmp_path):
                 training.session.progress.sick = "The actor is saturated for good."
                 break
     *_, finished = td3.resume(tmp_path / "run")
-    assert (finished.step, finished.reason) == (60, "The actor is saturated for good.")
+    assert (finished.step, finished.reason) == (50, "The actor is saturated for good.")
 
 
 def test_a_run_at_its_goal_has_no_reason_to_stop(tmp_path):

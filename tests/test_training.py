@@ -108,7 +108,8 @@ def test_the_episode_schedule_waits_for_update_after():
 def test_events_come_in_order_and_at_their_steps():
     _, events = play(config(steps=330, log_every=100, checkpoint_every=0))
     kinds = [type(event).__name__ for event in events if not isinstance(event, td3.Stepped | td3.EpisodeEnded)]
-    assert kinds == ["Started"] + ["Measured", "Evaluated"] * 4 + ["Finished"]
+    first = ["Measured", "Examined", "Evaluated"]  # the environment is asked before its first evaluation
+    assert kinds == ["Started", *first] + ["Measured", "Evaluated"] * 3 + ["Finished"]
     assert [event.step for event in events if isinstance(event, td3.Evaluated)] == [100, 200, 300, 330]
     assert [event.step for event in events if isinstance(event, td3.Stepped)] == list(range(1, 331))
     assert [event.step for event in events if isinstance(event, td3.EpisodeEnded)] == [200]

@@ -240,7 +240,7 @@ def small_memory(evidence: Evidence) -> Finding | None:
 
 def young_memory(evidence: Evidence) -> Finding | None:
     """A warm-up so short that the critics begin with next to nothing."""
-    if evidence.step <= evidence.config.warmup_steps or not evidence.episodes:
+    if evidence.step < evidence.config.warmup_steps + FEW_ROWS or not evidence.episodes:  # a trial of a few steps
         return None
     each = evidence.steps_in_episodes / evidence.episodes
     episodes = evidence.config.warmup_steps / max(each, 1)

@@ -206,10 +206,8 @@ class Evidence:
         elif "probe/reproducible" in row:
             self.probe = {name.removeprefix("probe/"): value for name, value in row.items() if name != "step"}
         elif isinstance(changes := row.get(CHANGED), Mapping):
-            new = {
-                name: change[1] for name, change in changes.items() if isinstance(change, list | tuple) and change[1:]
-            }
-            self.changed.update(new)
+            pairs = {name: pair for name, pair in changes.items() if isinstance(pair, list | tuple) and len(pair) == 2}
+            self.changed.update({name: new for name, (_, new) in pairs.items()})
         elif "train/critic_loss" in row:
             self.diverged = number(row, "train/critic_loss") is None
         elif (unfinished := number(row, "eval/unfinished")) is not None:
