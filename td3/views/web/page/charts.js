@@ -340,6 +340,13 @@ const CONFIGURATION = {
  *   grid?: boolean, reference?: number}} Row
  */
 
+/** Plotly writes powers of ten with a style of its own, which the page forbids, where it has no letter for them. */
+function exponents(traces) {
+  let largest = 0;
+  for (const { y = [] } of traces) for (const value of y) largest = Math.max(largest, Math.abs(value ?? 0));
+  return largest >= 1e14 || (largest > 0 && largest < 1e-11) ? "e" : "B";
+}
+
 /** @param {Row} row */
 function verticalAxis(row, place, rows, look) {
   const share = 1 / rows;
@@ -402,7 +409,7 @@ function looks() {
 }
 
 /** @param {{rows: Row[], legend?: boolean, horizontal?: object, hovermode?: string, marks?: number[]}} options */
-function layout({ rows, legend = true, horizontal = {}, hovermode = "x unified", marks = [] }) {
+function layout({ rows, legend = true, horizontal = {}, hovermode = "x unified", marks = [] }, exponentformat) {
   const look = looks();
   const { title = "step", ...across } = horizontal;
   const made = {
@@ -439,7 +446,10 @@ function layout({ rows, legend = true, horizontal = {}, hovermode = "x unified",
     },
   };
   rows.forEach((row, place) => {
-    made[place === 0 ? "yaxis" : `yaxis${place + 1}`] = verticalAxis(row, place, rows.length, look);
+    made[place === 0 ? "yaxis" : `yaxis${place + 1}`] = {
+      ...verticalAxis(row, place, rows.length, look),
+      exponentformat,
+    };
   });
   return made;
 }
@@ -457,7 +467,7 @@ export async function draw(place, traces, options) {
   if (place.nextElementSibling?.classList.contains("nothing")) place.nextElementSibling.hidden = !empty;
   if (empty) return;
   if (!window.Plotly) throw new Error("The charts cannot be drawn: their library did not load.");
-  await window.Plotly.react(place, traces, layout(options), CONFIGURATION);
+  await window.Plotly.react(place, traces, layout(options, exponents(traces)), CONFIGURATION);
   if (!place.dataset.drawn) followSize(place);
   setAttribute(place, "role", "figure");
   setAttribute(place, "aria-label", `Chart of ${options.rows.map((row) => row.title).join(" and ")}`);

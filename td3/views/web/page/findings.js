@@ -63,8 +63,12 @@ function item(finding, showChart) {
     "li",
     { "data-finding": finding.name },
     element("p", { class: "when" }, `Step ${count(finding.step)}`),
-    element("p", { class: "seen" }, finding.seen),
-    finding.advice ? element("p", { class: "advice" }, element("b", {}, "Try first: "), finding.advice) : null,
-    where.length ? element("p", { class: "where" }, ...where) : null,
+    element(
+      "div",
+      {},
+      element("p", { class: "seen" }, finding.seen),
+      finding.advice ? element("p", { class: "advice" }, element("b", {}, "Try first: "), finding.advice) : null,
+      where.length ? element("p", { class: "where" }, ...where) : null,
+    ),
   );
 }

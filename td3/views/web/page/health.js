@@ -55,14 +55,9 @@ export const HEALTH = [
 export const HEALTH_METRICS = HEALTH.flatMap((chart) => chart.metrics);
 
 /** What a chart's metrics mean, as the record's documentation says it. */
-function sentence({ metrics, lines }, meanings) {
-  const meaning = (name) => meanings[name] ?? name;
-  if (metrics.length === 1) return `${capital(meaning(metrics[0]))}.`;
-  return lines.map(([name, words]) => `${capital(words)}: ${meaning(name)}.`).join(" ");
-}
-
-function capital(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1);
+function sentence({ metrics }, meanings) {
+  const text = metrics.map((name) => meanings[name] ?? name).join("; ");
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 
 /** Makes a card for each chart. @param {HTMLElement} place @param {Object<string, string>} meanings by metric */
