@@ -66,8 +66,10 @@ def test_a_new_finding_is_sent_once_and_one_that_was_cut_off_disappears(tmp_path
     assert list(events(viewed.news())) == ["points"]
     (run / "metrics.jsonl").write_text('{"step":1,"x":1}\n{"step":2,"x":1}\n')
     assert events(viewed.news())["findings"]["findings"] == []
+    append(run, [found_row(5_000)])
+    assert [one["step"] for one in events(viewed.news())["findings"]["findings"]] == [5_000]
     (run / "metrics.jsonl").unlink()
-    assert viewed.news() == []
+    assert events(viewed.news())["findings"]["findings"] == []
 
 
 def test_the_list_searches_long_records_a_little_at_each_look(tmp_path, monkeypatch):
@@ -102,21 +104,18 @@ def test_the_list_searches_long_records_a_little_at_each_look(tmp_path, monkeypa
 )
 def test_what_is_no_finding_is_passed_over(tmp_path, row):
     run = make_run(tmp_path / "run", [row, found_row(name="true")])
-    (run / "metrics.jsonl").open("ab").write(b'{"finding":\n"finding"\n')
+    with (run / "metrics.jsonl").open("ab") as file:
+        file.write(b'{"finding":\n"finding"\n')
     assert [one["name"] for one in found_in(tmp_path)] == ["true"]
 
 
 def test_a_strangers_finding_is_short_one_line_and_points_nowhere_else(tmp_path):
-    hostile = found_row(
-        seen="a\n\u202eb\x1b[31m" + 9_000 * "c",
-        advice=9_000 * "d",
-        chart="javascript:alert(1)",
-        command=["train", "ENV"],
-    )
+    words = {"seen": "a\n\u202eb\x1b[31m" + 9_000 * "c", "advice": 9_000 * "d"}
+    hostile = found_row(**words, chart="javascript:alert(1)", command=["train", "ENV"])
     make_run(tmp_path / "run", [hostile, *(found_row(name=f"n{number}") for number in range(200))])
     found = found_in(tmp_path)
     assert len(found) == MOST
-    one = found[-1] if found[-1]["name"] == "one_action" else next(one for one in found if one["name"] == "one_action")
+    one = found[0]
     assert one["seen"].startswith("a\\n\\u202eb\\x1b[31mccc")
     assert (len(one["seen"]), len(one["advice"])) == (LONGEST_SENTENCE, LONGEST_SENTENCE)
     assert (one["chart"], one["command"]) == ("", None)

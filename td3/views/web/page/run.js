@@ -470,7 +470,7 @@ async function showAll(answer) {
   await drawAll();
   await Promise.all(CHARTS.map(zoomAgain));
   await showHealth();
-  if (wanted) showChart(decodeURIComponent(wanted));
+  if (wanted) showChart(wanted);
   wanted = null;
 }
 
