@@ -1,8 +1,8 @@
 """Takes the pictures of the web page that README and docs show: `python docs/screenshots.py RUNS NAME [--images]`.
 
 RUNS is a folder with runs; those of the newest one's environment are plotted together. NAME is one of them whose
-recorded updates are shown. With `--images` it is one with image observations, and only their picture is taken. It needs
-Chromium.
+recorded updates are shown. With `--images` it is one with image observations, with `--findings` one with findings, and
+only their picture is taken. It needs Chromium.
 """
 
 import json
@@ -28,6 +28,9 @@ def main() -> None:
             id = next(row["id"] for row in rows if row["name"] == name)
             if "--images" in sys.argv:
                 take(page, f"{address}steps?id={id}&step=4", "page-images", height=1_130)
+                return
+            if "--findings" in sys.argv:
+                take(page, f"{address}run?id={id}", "page-findings", height=600)
                 return
             update, row = terminated_row(page, address, id)
         with chromium(viewport=WIDE) as page:

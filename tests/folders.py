@@ -25,6 +25,20 @@ def make_run(folder, rows=(), config=None, goal=None, score=None):
     return folder
 
 
+def found_row(step=4_000, **changes):
+    """A row of the record with a finding, as training writes it."""
+    finding = {
+        "name": "one_action",
+        "step": step,
+        "seen": "In 99 % of remembered states the actor plays the upper end of action[0].",
+        "advice": "Begin a new run with --normalize-observations.",
+        "chart": "health/one_end",
+        "command": ["check", "ENV"],
+        "numbers": {"share": 0.99},
+    }
+    return {"step": step, "finding": {**finding, **changes}}
+
+
 def append(folder, rows, name="metrics.jsonl"):
     with (folder / name).open("ab") as file:
         file.write(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))

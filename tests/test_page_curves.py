@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 
 import msgspec
 import numpy as np
@@ -10,10 +11,11 @@ from folders import ask, id_of, make_run, rows_of
 
 import td3
 from td3.config import Config
-from td3.metrics import METRICS
+from td3.metrics import METRICS, OTHERS
 from td3.views.web import series
 from td3.views.web.files import GrowingLines, decoded_lines
 from td3.views.web.series import BLOCK, Record
+from td3.views.web.server import PAGES
 
 
 class Metric:
@@ -168,11 +170,18 @@ def test_a_last_row_longer_than_a_look_is_read_whole(tmp_path):
 
 def test_a_true_run_has_no_metric_that_is_not_known(tmp_path):
     settings = {"warmup_steps": 50, "hidden": (8,), "eval_every": 100, "eval_episodes": 1, "film": False}
-    for _ in td3.train(Config(env="Pendulum-v1", steps=250, log_every=50, **settings), tmp_path / "run"):
+    for _ in td3.train(Config(env="Pendulum-v1", steps=1_000, log_every=50, **settings), tmp_path / "run"):
         pass
     rows = [msgspec.json.decode(line) for line in (tmp_path / "run/metrics.jsonl").read_bytes().splitlines()]
-    names = {name for row in rows for name, value in row.items() if isinstance(value, int | float)}
-    assert names == {*METRICS, "step", "rollout/env"}
+    assert {name for row in rows for name in row} <= {*METRICS, *OTHERS, "step"}
+    names = {name for row in rows for name, value in row.items() if isinstance(value, float)}
+    assert names == {*METRICS} - {"rollout/ep_length", "health/image_change"}
+
+
+def test_every_metric_has_words_on_the_page():
+    script = (PAGES / "charts.js").read_text()
+    table = script[script.index("export const METRICS") : script.index("};")]
+    assert set(re.findall(r'^  "([a-z0-9_/]+)": \{ words:', table, re.MULTILINE)) == set(METRICS)
 
 
 def test_torn_and_foreign_lines_are_passed_over(tmp_path):

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import pytest
 from browser import chromium, opened, serving, visiting
-from folders import append, make_run
+from folders import append, found_row, make_run
 
 from td3.config import GROUPS, Config
 from td3.training import train
@@ -412,6 +412,178 @@ def test_a_name_is_text_in_the_legend_and_where_the_mouse_points(page, tmp_path,
         assert page.locator("#chart .hoverlayer [style*=bold]").evaluate_all(
             "(all) => all.map((one) => one.textContent)"
         ) in ([], ["step 200"])
+
+
+# ---- findings ----
+
+BANDED = ["cannot_recover", "one_action", "dead_units", "overestimation"]  # the worst first
+
+
+def health(points):
+    return [{"step": 1_000 * n, "health/one_end": n / 10} for n in range(1, points + 1)]
+
+
+def seen_in(page, list_of):
+    return page.locator(f"#findings-{list_of} .seen").all_text_contents()
+
+
+def test_a_finding_appears_in_the_moment_it_is_written_and_goes_when_the_record_is_cut(page, tmp_path):
+    run = make_run(tmp_path / "run", health(3), Config(env="Pendulum-v1").to_data())
+    record = (run / "metrics.jsonl").read_bytes()
+    with visiting(page, tmp_path) as address:
+        opened(page, f"{address}run?id={Watched(tmp_path, run).id}")
+        assert page.locator("#findings").is_hidden()
+        page.evaluate("window.same = true")
+        append(run, [found_row(3_000)])
+        page.wait_for_selector("#findings:not([hidden])")
+        item = page.locator("#findings li")
+        assert item.count() == 1
+        assert item.locator(".when").inner_text() == "Step 3,000"
+        assert item.locator(".seen").inner_text() == found_row()["finding"]["seen"]
+        assert item.locator(".advice").inner_text() == "Try first: Begin a new run with --normalize-observations."
+        assert item.locator("code").inner_text() == "td3 check Pendulum-v1"
+        assert page.locator("#findings-news").text_content() == f"Found: {found_row()['finding']['seen']}"
+        append(run, [{"step": 4_000, "eval/mean_return": 1.0}, found_row(4_000)])  # once by name
+        drawn(page, "eval/mean_return", 1)
+        assert item.locator(".when").all_inner_texts() == ["Step 3,000"]
+        (run / "metrics.jsonl").write_bytes(record)
+        page.wait_for_selector("#findings", state="hidden")
+        assert page.evaluate("window.same")  # never reloaded
+
+
+def test_the_three_worst_findings_are_open_and_the_others_folded(page, tmp_path):
+    rows = [found_row(1_000 * n, name=name, seen=f"{name}.") for n, name in enumerate(reversed(BANDED[1:]), start=1)]
+    run = make_run(tmp_path / "run", rows)
+    with visiting(page, tmp_path) as address:
+        opened(page, f"{address}run?id={Watched(tmp_path, run).id}")
+        assert seen_in(page, "worst") == [f"{name}." for name in BANDED[1:]]
+        assert page.locator("#findings-fold").is_hidden()
+        append(run, [found_row(9_000, name=BANDED[0], seen=f"{BANDED[0]}.")])
+        page.wait_for_selector("#findings-fold:not([hidden])")
+        assert seen_in(page, "worst") == [f"{name}." for name in BANDED[:3]]
+        assert seen_in(page, "others") == [f"{BANDED[3]}."]
+        assert page.locator("#findings-count").inner_text() == "4 findings"
+        fold = page.locator("#findings-more")
+        assert fold.inner_text() == "1 more"
+        fold.focus()
+        page.keyboard.press("Enter")
+        assert page.locator("#findings-others li").is_visible()
+        page.locator("#findings > summary").focus()
+        page.keyboard.press("Enter")  # the reader folds the whole band away
+        assert page.locator("#findings-worst li").first.is_hidden()
+
+
+def test_a_findings_link_opens_its_chart_and_the_address_does_too(page, tmp_path):
+    run = make_run(tmp_path / "run", [*health(3), *curve(0, 3), found_row(2_000)])
+    with visiting(page, tmp_path) as address:
+        place = f"{address}run?id={Watched(tmp_path, run).id}"
+        opened(page, place)
+        assert page.locator("[data-chart='health/one_end']").is_hidden()
+        assert not any("health" in url for url in page.requested if "/api/series" in url)  # not before it is looked at
+        page.locator("#findings li a").focus()
+        page.keyboard.press("Enter")
+        for _ in range(2):
+            card = page.locator(".card.pointed")
+            card.wait_for()
+            assert drawn(page, "health/one_end", 3)["y"] == [0.1, 0.2, 0.3]
+            assert card.locator("h3").inner_text() == "Actions at one end"
+            assert page.evaluate("document.activeElement.dataset.card") == "health/one_end"
+            assert 0 <= card.bounding_box()["y"] < 850
+            marks = page.evaluate("document.querySelector('[data-chart=\"health/one_end\"]').layout.shapes")
+            assert [(mark["x0"], mark["x1"]) for mark in marks] == [(2_000, 2_000)]
+            assert page.url == f"{place}#health/one_end"
+            page.goto(f"{address}text?of=code")
+            opened(page, f"{place}#health/one_end")
+        append(run, health(5)[3:])
+        assert drawn(page, "health/one_end", 5)["x"] == [1_000, 2_000, 3_000, 4_000, 5_000]
+
+
+def test_what_came_before_the_health_charts_were_opened_is_in_them(page, tmp_path):
+    run = make_run(tmp_path / "run", [*health(3), *curve(0, 1)])
+    with visiting(page, tmp_path) as address:
+        opened(page, f"{address}run?id={Watched(tmp_path, run).id}")
+        append(run, [*health(4)[3:], {"step": 4_000, "eval/mean_return": 2.0}])
+        drawn(page, "eval/mean_return", 2)
+        page.locator("#health > summary").click()
+        assert drawn(page, "health/one_end", 4)["x"] == [1_000, 2_000, 3_000, 4_000]
+        titles = page.locator("#health h3:visible").all_inner_texts()
+        assert len(titles) == 9 and "Change of the images" not in titles
+        page.locator("#health > summary").click()
+        append(run, [*health(5)[4:], {"step": 5_000, "eval/mean_return": 3.0}])
+        drawn(page, "eval/mean_return", 3)
+        page.locator("#health > summary").click()
+        assert drawn(page, "health/one_end", 5)["y"][-1] == 0.5
+
+
+@pytest.mark.parametrize("size", [1e-22, 1e-3, 1e30])
+def test_numbers_of_any_size_are_drawn_without_a_style_of_their_own(page, tmp_path, size):
+    run = make_run(tmp_path / "run", [{"step": n, "train/q1_mean": n * size} for n in range(1, 4)])
+    with visiting(page, tmp_path) as address:
+        opened(page, f"{address}run?id={Watched(tmp_path, run).id}")
+        assert drawn(page, "train/q1_mean", 3)["y"][0] == size
+
+
+def test_a_hostile_finding_stays_text(page, tmp_path):
+    texts = {"seen": f"{HOSTILE} {600 * 'x'}", "advice": HOSTILE, "name": HOSTILE}
+    row = found_row(**texts, chart=HOSTILE, command=["check", HOSTILE])
+    run = make_run(tmp_path / "run", [row, found_row(name='"]', seen="]()")], {**Config().to_data(), "env": HOSTILE})
+    with visiting(page, tmp_path) as address:
+        opened(page, address)
+        title = page.locator(".mark").get_attribute("title")
+        assert title.startswith(HOSTILE) and len(title) == 500
+        for width in (360, 1280):
+            page.set_viewport_size({"width": width, "height": 850})
+            page.goto(f"{address}text?of=code")
+            opened(page, f"{address}run?id={Watched(tmp_path, run).id}#{quote(HOSTILE)}%")
+            item = page.locator("#findings li").first
+            assert item.locator(".seen").inner_text().startswith(HOSTILE)
+            assert HOSTILE in item.locator(".advice").inner_text()
+            assert item.locator("a, code").count() == 0
+            assert page.locator("main img[src=x]").count() == 0
+            assert page.locator("#problem").is_hidden()
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_list_marks_a_run_with_findings_and_finds_it_by_them(page, tmp_path):
+    sick = make_run(tmp_path / "sick", curve(0, 2))
+    make_run(tmp_path / "well", curve(0, 2))
+    with visiting(page, tmp_path) as address:
+        opened(page, address)
+        assert page.locator(".mark").count() == 0
+        append(sick, [found_row(), found_row(name="dead_units", seen="Silent.")])
+        mark = page.locator("tr[data-run] .mark")
+        mark.wait_for()
+        assert mark.inner_text() == "2 findings"
+        assert mark.get_attribute("title") == found_row()["finding"]["seen"]
+        page.locator("#filter").fill("finding")
+        assert page.locator("tr[data-run] [data-cell=name] a:not(.mark)").all_inner_texts() == ["sick"]
+        page.locator("#metric").select_option("health/one_end")
+        page.wait_for_selector("#chart[data-metric='health/one_end']", state="attached")
+        assert page.locator("#overlay-title").inner_text() == "Actions at one end"
+        mark.click()
+        page.wait_for_selector("#findings:not([hidden])")
+        assert seen_in(page, "worst") == [found_row()["finding"]["seen"], "Silent."]
+
+
+CONTRAST = """() => {
+    const light = (rgb) => rgb.match(/[0-9.]+/g).slice(0, 3).map((one) => one / 255).map(
+        (one) => (one <= 0.04045 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4)
+    ).reduce((sum, one, place) => sum + one * [0.2126, 0.7152, 0.0722][place], 0);
+    const back = light(getComputedStyle(document.querySelector("#findings")).backgroundColor);
+    return [".when", ".seen", ".advice", "a", "code", ".mark", ".quiet"].map((name) => {
+        const ink = light(getComputedStyle(document.querySelector(`#findings ${name}`)).color);
+        return (Math.max(ink, back) + 0.05) / (Math.min(ink, back) + 0.05);
+    });
+}"""
+
+
+def test_the_band_can_be_read_in_the_dark_and_in_the_light(page, tmp_path):
+    run = make_run(tmp_path / "run", [found_row()])
+    with visiting(page, tmp_path) as address:
+        for scheme in ("dark", "light"):
+            page.emulate_media(color_scheme=scheme)
+            opened(page, f"{address}run?id={Watched(tmp_path, run).id}")
+            assert min(page.evaluate(CONTRAST)) >= 4.5, scheme
 
 
 # ---- images ----

@@ -1,5 +1,6 @@
 """Findings for people and for programs: sentences, and commands that work when they are pasted."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,14 @@ def lines_about(finding: Finding, run: str | Path, env: str, number: int = 0) ->
 
 def shown_by(finding: Finding, run: str | Path, env: str) -> str:
     """Writes the command that shows a finding, and the chart to look at."""
-    stand_for = {"RUN": str(run), "ENV": env}
-    words = [stand_for.get(word, word) for word in finding.command or ("watch", "RUN")]
-    shown = shell_command(words[0], *words[1:])
+    shown = command_line(finding.command or ("watch", "RUN"), run, env)
     return shown if finding.command else f"{shown} (chart {finding.chart})"
+
+
+def command_line(words: Sequence[str], run: str | Path, env: str) -> str:
+    """Writes a command of td3 with this run and its environment in it, ready to paste."""
+    stand_for: dict[str, str | Path] = {"RUN": run, "ENV": env}
+    return shell_command(*(stand_for.get(word, word) for word in words))
 
 
 def as_data(finding: Finding, run: str | Path, env: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import errno
 import functools
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ class GrowingLines:
         self._known: tuple[int, int] | None = None  # device and inode
         self._ending = b""
 
-    def new(self) -> Iterator[tuple[int, bytes]]:
+    def new(self) -> Generator[tuple[int, bytes], None, None]:
         """The new whole lines, many at once, each lump with the place it begins at."""
         self.restarted = False
         try:
@@ -116,6 +116,15 @@ def open_regular(path: Path) -> int:
         os.close(file)
         raise RunError(f"{path.name} is no regular file.")
     return file
+
+
+def stamp(path: Path) -> tuple[float, int, int, int]:
+    """When it was last written, and its size; and what changes with it even where these do not."""
+    try:
+        found = path.lstat()
+        return found.st_mtime, found.st_size, found.st_ino, found.st_ctime_ns
+    except OSError:
+        return 0.0, -1, 0, 0
 
 
 def decoded_lines(lump: bytes, row: Any) -> list[Any]:

@@ -15,7 +15,7 @@ import msgspec
 
 from td3.errors import RunError
 from td3.views.web.files import GrowingLines, decoded_lines
-from td3.views.web.run_index import RunIndex, Unknown, film_version
+from td3.views.web.run_index import RunIndex, Unknown, film_version, findings_of
 from td3.views.web.runs import Run, Watched
 from td3.views.web.updates import Updates
 
@@ -39,12 +39,13 @@ class Followed:
         """`late`: somebody asked for it before it was there, and may have missed its beginning."""
         self.run, self.lines, self.updates, self.late = run, GrowingLines(run.metrics), updates, late
         self.film, self.newest = film_version(run), -1
+        self.findings = findings_of(run)
         with contextlib.suppress(RunError, OSError):
             for _ in self.lines.new():
                 pass  # what is there already, the viewer fetches
 
     def news(self) -> list[bytes]:
-        """Returns messages about what is new: points, updates and the film."""
+        """Returns messages about what is new: points, findings, updates and the film."""
         messages = []
         with contextlib.suppress(RunError, OSError):
             rows: list[dict[str, Any]] = []
@@ -56,6 +57,9 @@ class Followed:
                 messages.append(message("points", {"id": self.run.id, "again": True}))
             elif rows:
                 messages.append(message("points", {"id": self.run.id, "series": columns(rows)}))
+        if (findings := findings_of(self.run)) != self.findings:
+            self.findings = findings
+            messages.append(message("findings", {"id": self.run.id, "findings": findings}))
         with contextlib.suppress(RunError, OSError):
             found = self.updates.refresh()
             if found and found[-1].update != self.newest:

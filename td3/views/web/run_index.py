@@ -11,11 +11,16 @@ import numpy as np
 
 from td3.config import GROUPS
 from td3.errors import RunError
-from td3.views.web.runs import Run, Watched, find, stamp
+from td3.metrics import METRICS
+from td3.views.findings import command_line
+from td3.views.web.files import stamp
+from td3.views.web.findings import as_data, near
+from td3.views.web.runs import Run, Watched, find, text
 from td3.views.web.series import Points, Record, Shown, names_in
 from td3.views.web.updates import Updates
 
 LOOK_AROUND = 2.0  # seconds between two looks for folders that came or went
+SEARCHED = 2**25  # bytes of records that one look searches for findings: a list of long runs is complete after some
 MOST_RECORDS = 500  # of which blocks are kept; the one not asked for the longest goes first
 
 
@@ -30,6 +35,7 @@ class RunIndex:
         self.root = root
         self._watched: dict[str, Watched] = {}
         self._looked = -LOOK_AROUND
+        self._turn = 0
         self._lock = threading.Lock()
         self._record = functools.lru_cache(MOST_RECORDS)(Record)
         self._updates = functools.lru_cache(MOST_RECORDS)(Updates)
@@ -38,6 +44,7 @@ class RunIndex:
         """Returns one row for each run."""
         with self._lock:
             self._look_around()
+            self._search()
             found = []
             for one in self._watched.values():
                 with contextlib.suppress(OSError):  # it went while we looked
@@ -53,6 +60,15 @@ class RunIndex:
         there = [known.get(path) or Watched(self.root, path) for path in find(self.root)]
         self._watched = {one.id: one for one in there}
 
+    def _search(self) -> None:
+        """Searches records for findings, a little at each look; another run comes first each time."""
+        self._turn += 1
+        waiting, left = list(self._watched.values()), SEARCHED
+        first = self._turn % max(1, len(waiting))
+        for one in waiting[first:] + waiting[:first]:
+            with contextlib.suppress(RunError, OSError):  # it is no regular file, or went while we looked
+                left -= one.findings.search(left / 2)
+
     def run(self, id: str) -> Watched:
         """Returns the run with this id, or raises `Unknown`."""
         if id not in self._watched:
@@ -66,6 +82,7 @@ class RunIndex:
     def detail(self, id: str) -> dict[str, Any]:
         """Returns everything about one run but its numbers."""
         run = self.run(id)
+        findings = findings_of(run)
         config = versions = None
         with contextlib.suppress(RunError):
             config = run.config()
@@ -80,6 +97,9 @@ class RunIndex:
             "groups": GROUPS,
             "versions": versions,
             "metrics": metrics,
+            "meanings": METRICS,
+            "findings": findings,
+            "doctor": command_line(("doctor", "RUN"), near(run.path), ""),
             "updates": len(self.updates(id).refresh()),
             "film": stamp(run.film)[1] > 0,
             "film_version": film_version(run),
@@ -105,6 +125,18 @@ def plain(shown: Shown) -> dict[str, Any]:
     step, value = (one.tolist() for one in shown.points)
     mean = shown.mean and {"step": shown.mean.step.tolist(), "value": shown.mean.value.tolist()}
     return {"step": step, "value": value, "mean": mean}
+
+
+def findings_of(run: Watched) -> list[dict[str, Any]]:
+    """Returns all findings that stand in a run's record by now, as plain data, the worst first."""
+    with contextlib.suppress(RunError, OSError):
+        run.findings.search()
+    found = run.findings.all()
+    env = None
+    if any(one.command for one in found):
+        with contextlib.suppress(RunError):
+            env = text(run.config().get("env"))
+    return as_data(found, run.path, env)
 
 
 def film_version(run: Watched) -> int:

@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from td3.errors import RunError
-from td3.views.web.files import decoded_lines, open_regular, read_object, tail
+from td3.views.web.files import decoded_lines, open_regular, read_object, stamp, tail
+from td3.views.web.findings import Findings
 
 DEEPEST = 6  # folders below the one that is watched
 MOST_RUNS, MOST_FOLDERS = 10_000, 20_000
@@ -37,6 +38,8 @@ class Run(msgspec.Struct, frozen=True):
     problem: str | None
     group: str
     changed: float
+    findings: int = 0  # of the diagnosis, in its record
+    finding: str | None = None  # the worst of them, in a sentence
 
 
 class _Row(msgspec.Struct, rename={"score": "eval/mean_return", "speed": "time/steps_per_second"}):
@@ -93,6 +96,7 @@ class Watched:
         self._manifests: dict[str, _Manifest] = {}  # by checkpoint: they are never written again
         self._states: dict[str, _State] = {}  # of the newest alone
         self._row = Run(self.id, self.name, None, None, 0, None, None, None, None, "broken", None, "", 0.0)
+        self.findings = Findings(self.metrics)
 
     def is_there(self) -> bool:
         """Whether it still is a folder below the root, with no link on the way."""
@@ -106,6 +110,10 @@ class Watched:
         if (live, stamps) != self._read_at:
             self._row = self._read(live, max(stamps)[0])
             self._read_at = (live, stamps)
+        found = self.findings.all()
+        worst = found[0].seen if found else None
+        if (self._row.findings, self._row.finding) != (len(found), worst):
+            self._row = msgspec.structs.replace(self._row, findings=len(found), finding=worst)
         return self._row
 
     def config(self) -> dict[str, Any]:
@@ -219,15 +227,6 @@ def group_of(config: dict[str, Any]) -> str:
 def readable(name: str) -> str:
     """A name on the disk need not be Unicode."""
     return name.encode(errors="replace").decode()
-
-
-def stamp(path: Path) -> tuple[float, int, int, int]:
-    """When it was last written, and its size; and what changes with it even where these do not."""
-    try:
-        found = path.lstat()
-        return found.st_mtime, found.st_size, found.st_ino, found.st_ctime_ns
-    except OSError:
-        return 0.0, -1, 0, 0
 
 
 def is_folder(path: Path) -> bool:

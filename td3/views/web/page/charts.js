@@ -2,7 +2,7 @@
 
 import { throttled, colour, get, setAttribute, theme } from "./shared.js";
 
-/** Every curve a page can show: its words, and what its axis says. */
+/** Every curve a page can show: its words, what its axis says, and the group it is listed in, if in any. */
 export const METRICS = {
   "eval/mean_return": { words: "Evaluation return", axis: "mean return" },
   "rollout/ep_return": { words: "Training return", axis: "return of an episode" },
@@ -17,6 +17,18 @@ export const METRICS = {
   "eval/std_return": { words: "Spread of the evaluation return", axis: "standard deviation" },
   "time/steps_per_second": { words: "Steps per second", axis: "steps per second" },
   "time/updates_per_second": { words: "Updates per second", axis: "updates per second" },
+  "health/one_end": { words: "Actions at one end", axis: "share at one end", group: "Health" },
+  "health/actor_gradient": { words: "Actor gradient", axis: "length of the gradient", group: "Health" },
+  "health/residual_variance": { words: "Unexplained variance", axis: "share of the variance", group: "Health" },
+  "health/dead_units": { words: "Dead units", axis: "share of the units", group: "Health" },
+  "health/q_size": { words: "Size of the values", axis: "mean size of Q1", group: "Health" },
+  "health/target_std": { words: "Spread of the targets", axis: "standard deviation", group: "Health" },
+  "eval/value_error": { words: "Error of the predicted return", axis: "predicted − actual", group: "Health" },
+  "health/reward_mean": { words: "Mean reward", axis: "mean reward", group: "Health" },
+  "health/reward_std": { words: "Spread of the rewards", axis: "standard deviation", group: "Health" },
+  "health/reward_size": { words: "Largest reward", axis: "largest size", group: "Health" },
+  "eval/late_share": { words: "Rewards at an episode’s end", axis: "share in the last tenth", group: "Health" },
+  "health/image_change": { words: "Change of the images", axis: "share of the bytes", group: "Health" },
 };
 
 /** A metric's words; one that is not known, which the address may name, is called by its name. */
@@ -328,6 +340,13 @@ const CONFIGURATION = {
  *   grid?: boolean, reference?: number}} Row
  */
 
+/** Plotly writes powers of ten with a style of its own, which the page forbids, where it has no letter for them. */
+function exponents(traces) {
+  let largest = 0;
+  for (const { y = [] } of traces) for (const value of y) largest = Math.max(largest, Math.abs(value ?? 0));
+  return largest >= 1e14 || (largest > 0 && largest < 1e-11) ? "e" : "B";
+}
+
 /** @param {Row} row */
 function verticalAxis(row, place, rows, look) {
   const share = 1 / rows;
@@ -363,6 +382,19 @@ function reference(row, place, look) {
   };
 }
 
+/** A line at a step. */
+function mark(step, look) {
+  return {
+    type: "line",
+    x0: step,
+    x1: step,
+    yref: "paper",
+    y0: 0,
+    y1: 1,
+    line: { color: look.warn, width: 1.5, dash: "dash" },
+  };
+}
+
 function looks() {
   return {
     ink: colour("--ink"),
@@ -371,12 +403,13 @@ function looks() {
     grid: colour("--plot-grid"),
     line: colour("--line-strong"),
     surface: colour("--surface"),
+    warn: colour("--warn"),
     border: colour("--line"),
   };
 }
 
-/** @param {{rows: Row[], legend?: boolean, horizontal?: object, hovermode?: string}} options */
-function layout({ rows, legend = true, horizontal = {}, hovermode = "x unified" }) {
+/** @param {{rows: Row[], legend?: boolean, horizontal?: object, hovermode?: string, marks?: number[]}} options */
+function layout({ rows, legend = true, horizontal = {}, hovermode = "x unified", marks = [] }, exponentformat) {
   const look = looks();
   const { title = "step", ...across } = horizontal;
   const made = {
@@ -392,7 +425,10 @@ function layout({ rows, legend = true, horizontal = {}, hovermode = "x unified" 
     dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom", // a finger scrolls the page
     uirevision: "the reader's zoom stays",
     modebar: { bgcolor: "rgba(0,0,0,0)", color: look.faint, activecolor: look.ink },
-    shapes: rows.flatMap((row, place) => (row.reference === undefined ? [] : [reference(row, place, look)])),
+    shapes: [
+      ...rows.flatMap((row, place) => (row.reference === undefined ? [] : [reference(row, place, look)])),
+      ...marks.map((step) => mark(step, look)),
+    ],
     xaxis: {
       title: { text: plain(title), standoff: 8, font: { size: 12, color: look.soft } },
       anchor: rows.length === 1 ? "y" : `y${rows.length}`,
@@ -410,7 +446,10 @@ function layout({ rows, legend = true, horizontal = {}, hovermode = "x unified" 
     },
   };
   rows.forEach((row, place) => {
-    made[place === 0 ? "yaxis" : `yaxis${place + 1}`] = verticalAxis(row, place, rows.length, look);
+    made[place === 0 ? "yaxis" : `yaxis${place + 1}`] = {
+      ...verticalAxis(row, place, rows.length, look),
+      exponentformat,
+    };
   });
   return made;
 }
@@ -419,7 +458,8 @@ function layout({ rows, legend = true, horizontal = {}, hovermode = "x unified" 
  * Draws, or draws again, keeping the reader's zoom. Without traces the place says so quietly instead.
  * @param {HTMLElement} place `[data-chart]`; its next sibling is the `.nothing` that speaks for it when it is empty
  * @param {object[]} traces
- * @param {{rows: Row[], legend?: boolean, horizontal?: object, hovermode?: string}} options
+ * @param {{rows: Row[], legend?: boolean, horizontal?: object, hovermode?: string, marks?: number[]}} options `marks`
+ *   are steps to point at
  */
 export async function draw(place, traces, options) {
   const empty = traces.length === 0;
@@ -427,7 +467,7 @@ export async function draw(place, traces, options) {
   if (place.nextElementSibling?.classList.contains("nothing")) place.nextElementSibling.hidden = !empty;
   if (empty) return;
   if (!window.Plotly) throw new Error("The charts cannot be drawn: their library did not load.");
-  await window.Plotly.react(place, traces, layout(options), CONFIGURATION);
+  await window.Plotly.react(place, traces, layout(options, exponents(traces)), CONFIGURATION);
   if (!place.dataset.drawn) followSize(place);
   setAttribute(place, "role", "figure");
   setAttribute(place, "aria-label", `Chart of ${options.rows.map((row) => row.title).join(" and ")}`);
@@ -435,9 +475,9 @@ export async function draw(place, traces, options) {
   place.dataset.drawn = "true";
 }
 
-/** A chart grows and shrinks with its card, which may change without the window doing so. */
+/** A chart grows and shrinks with its card, which may change without the window doing so, or be folded away. */
 function followSize(place) {
-  const fit = throttled(() => !place.hidden && window.Plotly.Plots.resize(place), 100);
+  const fit = throttled(() => place.checkVisibility() && window.Plotly.Plots.resize(place), 100);
   new ResizeObserver(fit).observe(place);
 }
 

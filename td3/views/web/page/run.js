@@ -3,6 +3,8 @@
 import {
   Curve, draw, faint, fetchSeries, interpolate, line, lineColour, onZoom, smooth, spreadBand, zoomed,
 } from "./charts.js";
+import { foundAt, showFindings } from "./findings.js";
+import { HEALTH, HEALTH_METRICS, makeCards } from "./health.js";
 import {
   address, ago, throttled, colour, count, duration, element, get, listen, moment, number, onTheme, parameter, percent,
   ready, setAttribute, setText, showTop, speed,
@@ -23,10 +25,14 @@ const FROM_METRICS = [
 const FROM_UPDATES = ["twin_gap", "q1_smaller", "saturated", "memory_rows", "mean_age"];
 
 /** @type {Map<string, Curve>} */
-const curves = new Map([...FROM_METRICS, ...FROM_UPDATES].map((name) => [name, new Curve()]));
+const curves = new Map(
+  [...FROM_METRICS, ...HEALTH_METRICS, ...FROM_UPDATES].map((name) => [name, new Curve()]),
+);
 let run = null;
 let isLoaded = false; // everything so far has been fetched: from now on events are enough
 let updates = null;
+let wanted = location.hash.slice(1); // the metric whose chart the address points at, until it is shown
+let isHealthLoaded = false; // its metrics are fetched when its group is first opened
 
 const points = (name) => curves.get(name).points;
 const isThere = (name) => !curves.get(name).isEmpty;
@@ -45,7 +51,8 @@ const SHARE = "%{y:.1%}";
 
 /**
  * Each chart: where it is, what it is made of, and how.
- * @typedef {{name: string, metrics: string[], rows: object[], traces: () => object[], legend?: boolean}} Chart
+ * @typedef {{name: string, metrics: string[], rows: object[], traces: () => object[], legend?: boolean,
+ *   group?: string, optional?: boolean}} Chart
  * @type {Chart[]}
  */
 const CHARTS = [
@@ -137,12 +144,16 @@ const CHARTS = [
       ["time/updates_per_second", "updates", 1, { dash: "dash" }],
     ),
   },
+  ...HEALTH.map((chart) => ({ ...chart, group: "health", traces: () => lines(...chart.lines) })),
 ];
 
 /** @param {Chart} chart */
 async function drawChart(chart) {
+  if (chart.group && !find(chart.group).open) return; // drawn when it is opened
   const place = chartPlace(chart.name);
-  await draw(place, chart.traces(), chart);
+  const traces = chart.traces();
+  if (chart.optional) place.parentElement.hidden = !traces.length;
+  await draw(place, traces, { ...chart, marks: foundAt(chart.metrics) });
   onZoom(place, (span) => zoom(chart, span));
 }
 
@@ -173,7 +184,7 @@ const asking = new Map();
 /** @param {Chart} chart @param {{from: number, to: number} | null} span */
 async function zoom(chart, span) {
   asking.get(chart.name)?.abort();
-  const metrics = chart.metrics.filter((name) => FROM_METRICS.includes(name));
+  const metrics = chart.metrics.filter((name) => !FROM_UPDATES.includes(name));
   if (!metrics.length) return;
   if (!span) {
     metrics.forEach((name) => curves.get(name).look(null));
@@ -190,6 +201,48 @@ async function zoom(chart, span) {
     setAttribute(chartPlace(chart.name), "data-detail", `${span.from}-${span.to}`);
   } catch (error) {
     if (error.name !== "AbortError") showProblem(error.message);
+  }
+}
+
+// ── Findings, and the charts they point at ───────────────────────────────────────────────────────────────────────────
+
+function onFindings(findings, news = true) {
+  changed(showFindings(findings, { chart: showChart, news }));
+}
+
+/** Shows the chart of a metric, wherever it is folded away, and moves the focus to it. */
+async function showChart(metric) {
+  const chart = CHARTS.find(({ metrics }) => metrics.includes(metric));
+  if (!chart) return;
+  history.replaceState(null, "", `#${metric}`); // to be shared
+  if (chart.group) {
+    find(chart.group).open = true;
+    await showHealth();
+  }
+  const card = chartPlace(chart.name).closest(".card");
+  document.querySelector(".card.pointed")?.classList.remove("pointed");
+  card.classList.add("pointed");
+  card.tabIndex = -1;
+  card.scrollIntoView({ block: "center" });
+  card.focus({ preventScroll: true });
+}
+
+/** Fetches the curves of the health group when it is opened for the first time; draws them whenever it is opened. */
+async function showHealth() {
+  if (!isLoaded || !find("health").open) return;
+  try {
+    if (!isHealthLoaded) {
+      const found = await fetchSeries(id, HEALTH_METRICS);
+      for (const name of HEALTH_METRICS) {
+        const { whole: arrived } = curves.get(name); // live, since the page was opened
+        curves.get(name).replace(found[name]);
+        curves.get(name).append(arrived);
+      }
+      isHealthLoaded = true;
+    }
+    for (const chart of CHARTS.filter(({ group }) => group)) await drawChart(chart);
+  } catch (error) {
+    showProblem(error.message);
   }
 }
 
@@ -408,11 +461,17 @@ async function showAll(answer) {
   showProblem(null);
   showRun();
   showSettings(answer.config, answer.versions, answer.groups);
+  makeCards(find("health-cards"), answer.meanings);
+  setText(find("doctor"), answer.doctor);
+  onFindings(answer.findings, false);
   if (answer.film) showFilm(answer.film_version);
   await Promise.all([loadSeries(), loadUpdates()]);
   isLoaded = true;
   await drawAll();
   await Promise.all(CHARTS.map(zoomAgain));
+  await showHealth();
+  if (wanted) showChart(wanted);
+  wanted = null;
 }
 
 /** A zoomed chart stays zoomed when everything is fetched anew. @param {Chart} chart */
@@ -421,9 +480,12 @@ async function zoomAgain(chart) {
   if (span) await zoom(chart, span);
 }
 
-async function loadSeries(names = FROM_METRICS) {
+async function loadSeries() {
+  const names = isHealthLoaded ? [...FROM_METRICS, ...HEALTH_METRICS] : FROM_METRICS;
   const found = await fetchSeries(id, names);
-  for (const name of names) curves.get(name).replace(found[name] ?? { step: [], value: [] });
+  for (const name of [...FROM_METRICS, ...HEALTH_METRICS]) {
+    curves.get(name).replace(found[name] ?? { step: [], value: [] });
+  }
 }
 
 async function loadUpdates() {
@@ -441,7 +503,7 @@ const refreshUpdates = throttled(async () => {
 
 async function refreshSeries() {
   await loadSeries();
-  changed(FROM_METRICS);
+  changed([...FROM_METRICS, ...HEALTH_METRICS]);
 }
 
 /** A run that has just appeared is fetched as a whole, as if the page had been opened now. */
@@ -460,7 +522,7 @@ async function onRuns({ runs = [], gone = [] }) {
 
 async function onPoints({ id: ofRun, series = {}, again = false }) {
   if (ofRun !== id) return;
-  const names = Object.keys(series).filter((name) => FROM_METRICS.includes(name));
+  const names = Object.keys(series).filter((name) => curves.has(name) && !FROM_UPDATES.includes(name));
   for (const name of names) curves.get(name).append(series[name]);
   changed(names);
   if (again || names.some((name) => curves.get(name).isLong)) await refreshSeries();
@@ -473,11 +535,13 @@ function start() {
     ready();
     return;
   }
+  find("health").addEventListener("toggle", showHealth);
   find("steps-link").href = address("/steps", { id });
   listen(id, {
     load,
     runs: onRuns,
     points: onPoints,
+    findings: ({ id: ofRun, findings }) => ofRun === id && onFindings(findings),
     updates: ({ id: ofRun }) => ofRun === id && refreshUpdates(),
     film: ({ id: ofRun, version }) => ofRun === id && showFilm(version),
   });

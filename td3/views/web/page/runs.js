@@ -3,8 +3,9 @@
 import {
   Curve, METRICS, average, band, draw, faintLine, fetchSeries, line, lineColour, lineDash, metricOf, onZoom, smooth,
 } from "./charts.js";
+import { countWords } from "./findings.js";
 import {
-  ago, address, throttled, count, element, get, listen, moment, number, onTheme, ready, setAttribute, setText, showTop,
+  ago, address, arrange, throttled, count, element, get, listen, moment, number, onTheme, ready, setAttribute, setText, showTop,
   speed,
 } from "./shared.js";
 
@@ -125,6 +126,7 @@ class Row {
     this.box = element("input", { type: "checkbox", onchange: () => pick([id], this.box.checked) });
     this.state = element("span", { class: "state" });
     this.name = element("a", { href: address("/run", { id }) });
+    this.findings = element("a", { class: "mark", href: `${address("/run", { id })}#findings` });
     this.problem = element("span", { class: "row-problem", hidden: true });
     this.progress = element("progress", { max: 1 });
     this.steps = element("span", { class: "steps" });
@@ -155,6 +157,7 @@ class Row {
     setAttribute(this.state, "data-state", run.state);
     setText(this.state, run.state);
     setText(this.name, run.name);
+    this.showFindings(run);
     setText(this.problem, run.problem ?? "");
     this.problem.hidden = !run.problem;
     setText(this.environment, run.env ?? "–");
@@ -165,6 +168,13 @@ class Row {
     this.showProgress(run);
     this.showPick(run, isPicked, colour);
     this.showChanged(run);
+  }
+
+  showFindings(run) {
+    setText(this.findings, countWords(run.findings));
+    setAttribute(this.findings, "title", run.finding);
+    if (!run.findings) this.findings.remove();
+    else if (!this.findings.isConnected) this.name.after(this.findings);
   }
 
   showProgress(run) {
@@ -189,7 +199,8 @@ class Row {
 }
 
 function matches(run) {
-  const text = [run.name, run.env, run.state, `seed ${run.seed}`].join(" ").toLowerCase();
+  const mark = run.findings ? countWords(run.findings) : "";
+  const text = [run.name, run.env, run.state, `seed ${run.seed}`, mark].join(" ").toLowerCase();
   return view.filter.toLowerCase().split(/\s+/).every((word) => text.includes(word));
 }
 
@@ -214,22 +225,8 @@ function showRows() {
     if (!rows.has(run.id)) rows.set(run.id, new Row(run.id));
     rows.get(run.id).show(run, ids.has(run.id), ids.has(run.id) ? lineColour(colourOf(keyOf(run))) : null);
   }
-  arrange(shown.map((run) => rows.get(run.id).node));
+  arrange(find("rows"), shown.map((run) => rows.get(run.id).node));
   showAround(shown, ids);
-}
-
-/** Puts the rows in order, moving as few as possible, and gives the focus back to a row that had it. */
-function arrange(nodes) {
-  const body = find("rows");
-  const focused = document.activeElement;
-  const wanted = new Set(nodes);
-  for (const node of [...body.children]) if (!wanted.has(node)) node.remove();
-  let place = body.firstElementChild;
-  for (const node of nodes) {
-    if (node === place) place = place.nextElementSibling;
-    else body.insertBefore(node, place);
-  }
-  if (focused !== document.activeElement && body.contains(focused)) focused.focus({ preventScroll: true });
 }
 
 function showAround(shown, ids) {
@@ -415,8 +412,10 @@ function showLegend(found) {
 function showTools() {
   const names = Object.keys(METRICS);
   if (!names.includes(view.metric)) names.push(view.metric);
-  const options = names.map((name) => element("option", { value: name }, metricOf(name).words));
-  find("metric").replaceChildren(...options);
+  const options = (group) => names.filter((name) => metricOf(name).group === group).map(
+    (name) => element("option", { value: name }, metricOf(name).words),
+  );
+  find("metric").replaceChildren(...options(undefined), element("optgroup", { label: "Health" }, ...options("Health")));
   find("metric").value = view.metric;
   find("group").checked = view.group;
   find("smoothing").value = view.smoothing;

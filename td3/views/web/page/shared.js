@@ -49,7 +49,7 @@ export function parameter(name) {
 
 // ── Live events ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-const EVENTS = ["runs", "points", "updates", "film"];
+const EVENTS = ["runs", "points", "findings", "updates", "film"];
 const LONGEST_PAUSE = 15_000; // milliseconds between attempts
 const PATIENCE = 2_000; // milliseconds a page waits for the connection before it loads anyway
 
@@ -58,9 +58,9 @@ const PATIENCE = 2_000; // milliseconds a page waits for the connection before i
  *
  * A hidden page disconnects, because a browser opens only six connections to one server.
  * @param {string | null} id one run, or null for the runs alone
- * @param {Object<string, Function>} handlers by event: runs, points, updates, film; `load`, called when the connection
- *   is open and after every reconnect, because something may have been missed. Events wait for it and for each other,
- *   so a page that fetches in a handler, and returns its promise, misses nothing that comes meanwhile
+ * @param {Object<string, Function>} handlers by event, of `EVENTS`; `load`, called when the connection is open and
+ *   after every reconnect, because something may have been missed. Events wait for it and for each other, so a page that
+ *   fetches in a handler, and returns its promise, misses nothing that comes meanwhile
  * @returns {() => void} ends it
  */
 export function listen(id, handlers) {
@@ -188,6 +188,19 @@ export function setText(node, text) {
 export function setAttribute(node, name, value) {
   if (value === null || value === undefined) node.removeAttribute(name);
   else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
+}
+
+/** Puts nodes into a parent in this order, moving as few as possible, and gives the focus back to one that had it. */
+export function arrange(parent, nodes) {
+  const focused = document.activeElement;
+  const wanted = new Set(nodes);
+  for (const node of [...parent.children]) if (!wanted.has(node)) node.remove();
+  let place = parent.firstElementChild;
+  for (const node of nodes) {
+    if (node === place) place = place.nextElementSibling;
+    else parent.insertBefore(node, place);
+  }
+  if (focused !== document.activeElement && parent.contains(focused)) focused.focus({ preventScroll: true });
 }
 
 /** Marks the document as ready: the first data is shown. The tests wait for it. */
