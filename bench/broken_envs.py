@@ -28,8 +28,6 @@ class Twin(gymnasium.Env):
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:  # noqa: ARG002
         super().reset(seed=seed)
         self.place, self.velocity = self.np_random.uniform(-1, 1, 2), np.zeros(2)
-        if self.fault == "same score":
-            self.place[:] = 1
         self.count = 0
         return self._observe(), {}
 
@@ -73,7 +71,7 @@ class Twin(gymnasium.Env):
         if self.fault == "late rewards":
             return (1 - distance) * (self.count > 0.9 * LIMIT)
         if self.fault == "same score":
-            return 1.0
+            return self.count / LIMIT
         if self.fault == "one end pays":
             return 1 - distance + 5 * float(action[0])
         if self.fault == "tiny actions pay":

@@ -65,6 +65,7 @@ class Case(NamedTuple):
     change_at: int = 0  # the step at which `change` sets in
     change: Mapping[str, Any] = NONE
     log: bool = False
+    place: int = 0  # of the finding: what made a run collapse comes before the collapse
 
     @property
     def name(self) -> str:
@@ -85,17 +86,18 @@ BROKEN = (
     Case("unscaled_observations", "one number × 1,000", fault="unscaled observation"),
     Case("small_memory", "a memory of 500 rows", settings={"buffer_size": 500}),
     Case("values_beyond", "targets beyond the rewards", "health/q_size", "", {"critic_lr": 0.01}, Dreamer, log=True),
-    Case("cannot_recover", "learning rates of 1", "health/actor_gradient", "", {"actor_lr": 1.0, "critic_lr": 1.0}),
+    Case("cannot_recover", "an actor that begins at its ends", "health/actor_gradient", "", {}, Saturated),
     Case("one_action", "a reward for one end", "health/one_end", "one end pays", {"steps": 30_000}),
     Case("not_reproducible", "noise from an rng of its own", fault="not reproducible"),
     Case("critics_explain_nothing", "observations of pure noise", "health/residual_variance", "noise"),
-    Case("dead_units", "a critic learning rate of 0.3", "health/dead_units", "", {"critic_lr": 0.3}),
-    Case("same_score", "always the same start and return", fault="same score"),
+    Case("dead_units", "learning rates of 1", "health/dead_units", "", {"actor_lr": 1.0, "critic_lr": 1.0}),
+    Case("same_score", "a reward for time alone", fault="same score"),
     Case(
         "collapse",
         "learning rates × 100 from step 6,000 on",
         change_at=6_000,
         change={"actor_lr": 0.1, "critic_lr": 0.1},
+        place=2,
     ),
     Case("overestimation", "targets 0.5 too high", "eval/value_error", "", {"steps": 30_000}, Optimist),
     Case("short_horizon", "a reward at the end only, gamma 0.9", "eval/late_share", "late rewards", {"gamma": 0.9}),

@@ -89,7 +89,7 @@ def test_an_evaluation_that_never_ends_is_found_in_the_folder_it_left(tmp_path, 
 
 
 SICK = {
-    "a learning rate of 1": ({"actor_lr": 1.0, "critic_lr": 1.0, "steps": 8_000}, None, "cannot_recover"),
+    "a learning rate of 1": ({"actor_lr": 1.0, "critic_lr": 1.0, "steps": 8_000}, None, "dead_units"),
     "an actor that begins at an end": ({}, Saturated, "cannot_recover"),
     "targets beyond the rewards": ({"critic_lr": 0.01}, Dreamer, "values_beyond"),
     "one episode an evaluation": ({"eval_episodes": 1}, None, "coarse_evaluation"),
@@ -289,7 +289,7 @@ def test_no_more_than_three_findings_come_at_once_the_worst_first():
     assert [finding.name for finding in findings(evidence)] == [
         "reward_scale",
         "unscaled_observations",
-        "critics_explain_nothing",
+        "dead_units",
     ]
 
 
