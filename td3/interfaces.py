@@ -1,6 +1,6 @@
 """What a run asks of the parts that may be your own: noise, a sampler, a collector. See docs/extending.md."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -55,10 +55,11 @@ MakeSampler = Callable[[Any], Sampler]  # (memory)
 
 
 class Collected(NamedTuple):
-    """What one action in each environment brought: transitions, and the episodes that ended with them."""
+    """What one action in each environment brought: transitions, the episodes that ended, and what failed."""
 
     transitions: Transitions
     episodes: list[tuple[int, float, int]]  # those that ended: environment, return, length
+    failures: Sequence[tuple[int, str]] = ()  # of environments that were made anew: number in the run, and a sentence
 
 
 class AnyCollector(Protocol):

@@ -56,7 +56,7 @@ def events(session: Session, goal: int) -> Iterator[Event]:
         learn(session)
         pending = progress.pending
         assert pending is not None
-        if pending.ended or reports_due(session.config, pending.before, session.step, goal):
+        if pending.ended or pending.failures or reports_due(session.config, pending.before, session.step, goal):
             yield from list(report(session, pending, goal))  # all is done before any of it is yielded
         progress.pending = None
         yield Stepped(session.step, session.learner.updates)
@@ -67,10 +67,10 @@ def events(session: Session, goal: int) -> Iterator[Event]:
 def collect(session: Session) -> None:
     """Plays one step and stores it; what it owes is pending from then on."""
     before, progress = session.step, session.progress
-    transitions, episodes = session.collector.collect(session.act)
+    transitions, episodes, *others = session.collector.collect(session.act)  # a collector of your own may have no others
     progress.unfinished = "storing a step"
     session.learner.store(transitions)
-    progress.pending = Pending(before, episodes)
+    progress.pending = Pending(before, episodes, failures=others[0] if others else ())
     ended = sum(length for _, _, length in episodes) if episodes else 0
     progress.due = updates_due(session.config, progress.due, session.step, ended)
     progress.unfinished = ""

@@ -10,6 +10,7 @@ METRICS = {  # numbers that can be plotted
     "eval/predicted_q": "mean of what the first critic predicts for the first action of each episode of an evaluation",
     "eval/std_return": "standard deviation of the returns of an evaluation's episodes",
     "rollout/ep_length": "steps of a training episode, played with exploration noise",
+    "rollout/failures": "environments that failed and were made anew so far (`restart_failed`), evaluations included",
     "rollout/ep_return": "return of a training episode: the plain sum of its rewards",
     "time/steps_per_second": "environment steps per second since the last row, without evaluations",
     "time/updates_per_second": "updates per second since the last row, without evaluations",

@@ -1,7 +1,7 @@
 """What a step of training reports: its metrics, an evaluation, a checkpoint, a film."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -10,12 +10,13 @@ import numpy as np
 from td3 import seeding
 from td3.errors import RunError
 from td3.evaluation import play_episodes
-from td3.events import EpisodeEnded, Evaluated, Event, Measured, Saved, SaveFailed
+from td3.events import EpisodeEnded, Evaluated, Event, Measured, Noted, Saved, SaveFailed
 from td3.learner import policy_of
 from td3.progress import Pending
 from td3.schedule import crossed
 from td3.session import Session
 
+EVALUATION = "evaluation environments"  # their stream of seeds
 WithMetrics = TypeVar("WithMetrics", EpisodeEnded, Measured, Evaluated)
 
 
@@ -27,12 +28,14 @@ def report(session: Session, pending: Pending, goal: int) -> Iterator[Event]:
     if not pending.reported:
         for env, episode_return, length in pending.ended:
             yield recorded(session, EpisodeEnded(step, env, episode_return, length))
+        yield from restarted(session, pending.failures)
         if crossed(config.log_every, before, step) or last:
             yield measure(session)
         progress.pending = pending._replace(reported=True)
     evaluated = None
     if session.eval_envs and (crossed(config.eval_every, before, step) or last):
         yield (evaluated := evaluate(session))
+        yield from restarted(session, session.restarts.notes(evaluated.evaluation.failures))
     progress.pending = None
     due = crossed(config.checkpoint_every, before, step) or progress.best_at(step) or last
     if due and output:
@@ -54,6 +57,14 @@ def recorded(session: Session, event: WithMetrics) -> WithMetrics:
     return event
 
 
+def restarted(session: Session, failures: Sequence[tuple[int, str]]) -> Iterator[Noted]:
+    """Records and reports environments that failed and were made anew."""
+    for number, note in failures:
+        if session.output:
+            session.output.record.write(session.step, {"rollout/failures": number})
+        yield Noted(session.step, note)
+
+
 def measure(session: Session) -> Measured:
     """Returns the means over the updates since the last row, and the speeds."""
     speeds = session.clock.speeds(session.step, session.learner.updates)
@@ -67,8 +78,14 @@ def evaluate(session: Session) -> Evaluated:
     """Plays episodes without noise, and compares the critic's first prediction with what followed."""
     assert session.eval_envs is not None
     with set_aside(session):
-        seeds, value = eval_seeds(session), session.learner.value
-        evaluation = play_episodes(session.eval_envs, session.act, seeds, session.config.gamma, value)
+        seeds, value, config = eval_seeds(session), session.learner.value, session.config
+        spare = seeding.further_seeds(config.seed, EVALUATION, len(seeds), session.step)
+        failures_before = session.restarts.used
+        try:
+            evaluation = play_episodes(session.eval_envs, session.act, seeds, config.gamma, value, spare)
+        except BaseException:
+            session.restarts.used = failures_before  # as if it had not been tried: a resumed run repeats it
+            raise
     best = session.progress.evaluated(session.step, evaluation.mean)
     return recorded(session, Evaluated(session.step, evaluation, best))
 
@@ -76,7 +93,7 @@ def evaluate(session: Session) -> Evaluated:
 def eval_seeds(session: Session) -> list[int]:
     """Returns fresh seeds each time, which follow from the step alone: no score is tuned to its starts."""
     config = session.config
-    return seeding.environment_seeds(config.seed, "evaluation environments", config.eval_episodes, session.step)
+    return seeding.environment_seeds(config.seed, EVALUATION, config.eval_episodes, session.step)
 
 
 def film(session: Session, evaluated: Evaluated, last: bool) -> None:

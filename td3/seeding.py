@@ -1,5 +1,6 @@
 """One seed becomes independent streams with names, so that no part of a run draws from another's."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ STREAMS = (
     "evaluation environments",
     "final evaluation environments",
     "predicting",
+    "restarts",
 )
 
 
@@ -34,6 +36,13 @@ def environment_seeds(seed: int, stream: str, count: int, *branch: int) -> list[
     while len(seeds) < count:
         seeds[int(source.integers(2**32))] = None
     return list(seeds)
+
+
+def further_seeds(seed: int, stream: str, count: int, *branch: int) -> Iterator[int]:
+    """Yields the seeds that follow the first `count` of `environment_seeds`."""
+    while True:
+        count += 1
+        yield environment_seeds(seed, stream, count, *branch)[-1]
 
 
 def state_of(generator: np.random.Generator) -> dict[str, Any]:

@@ -152,6 +152,9 @@ class Config:
     worker_timeout: float = parallel(
         30.0, "seconds for one step or reset, after which a worker counts as hung", above=0, at_most=10**6
     )
+    restart_failed: int = parallel(
+        0, "environments that are made anew after a failure, in the whole run; one more ends it", at_least=0, at_most=10**6
+    )
 
     eval_every: int = evaluation(
         5_000, "steps between evaluations, without noise; 0 never evaluates", at_least=0, at_most=MOST
