@@ -67,10 +67,10 @@ def events(session: Session, goal: int) -> Iterator[Event]:
 def collect(session: Session) -> None:
     """Plays one step and stores it; what it owes is pending from then on."""
     before, progress = session.step, session.progress
-    transitions, episodes, *others = session.collector.collect(session.act)  # a collector of your own may have no others
+    transitions, episodes, *failures = session.collector.collect(session.act)  # that third part may be missing
     progress.unfinished = "storing a step"
     session.learner.store(transitions)
-    progress.pending = Pending(before, episodes, failures=others[0] if others else ())
+    progress.pending = Pending(before, episodes, failures=failures[0] if failures else ())
     ended = sum(length for _, _, length in episodes) if episodes else 0
     progress.due = updates_due(session.config, progress.due, session.step, ended)
     progress.unfinished = ""

@@ -153,7 +153,7 @@ class Config:
         30.0, "seconds for one step or reset, after which a worker counts as hung", above=0, at_most=10**6
     )
     restart_failed: int = parallel(
-        0, "environments that are made anew after a failure, in the whole run; one more ends it", at_least=0, at_most=10**6
+        0, "failed environments that are made anew, in the whole run; one more ends it", at_least=0, at_most=10**6
     )
 
     eval_every: int = evaluation(

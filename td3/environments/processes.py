@@ -90,8 +90,10 @@ class ProcessEnvs:
         except BaseException:
             self._steps -= 1  # a step that failed half way does not count
             raise
-        *columns, _ = zip(*results, strict=True)
-        return StepResult(*map(np.concatenate, columns), tuple(map(str, failures)))
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(result, name) for result in results]) for name in StepResult._fields[:-1]
+        }
+        return StepResult(**columns, failures=tuple(map(str, failures)))
 
     @staticmethod
     def _failures_in(answer: Any) -> Sequence[EnvironmentFailure]:

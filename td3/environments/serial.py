@@ -6,13 +6,12 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from td3 import seeding
 from td3.environments.actions import ActionMap
 from td3.environments.envs import check_flag, check_reward, patience, unpack
 from td3.environments.faults import CLOSING, PASSED_ON, BadValue, close_quietly, failure
 from td3.environments.observations import ObservationMap
 from td3.environments.restarts import Restarts
-from td3.environments.tapes import Tape, random_state
+from td3.environments.tapes import Tape, random_state, set_random_state
 from td3.errors import ConfigError, EnvironmentFailure
 from td3.types import Episode, Float32s, Rows, StepResult
 
@@ -164,7 +163,7 @@ class SerialEnvs:
         else:
             self._reset(index, 0)  # some environments have no random state before their first reset
             if start["random"] is not None:  # and some never have one
-                seeding.load_state(env.unwrapped.np_random, start["random"])
+                set_random_state(env, start["random"])
             observation = self._reset(index, None)
         for number, action in enumerate(episode.actions, 1):
             self._tapes[index].add(action)
