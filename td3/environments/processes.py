@@ -112,6 +112,7 @@ class ProcessEnvs:
         """Starts a new process in place of one that died or hung; none of its environments has made this step."""
         share = self._shares[place]
         numbers = range(share.start, share.stop)
+        self._workers[place].process.kill()  # a hung one would not end by itself
         self._workers[place].stop()
         worker = self._workers[place] = self._worker(share)
         self._answers("start", max(self.timeout, START_TIMEOUT), [worker])
