@@ -46,7 +46,7 @@ class Config:
 
     env: str | Callable[..., Any] = task(
         "Pendulum-v1",
-        "the environment: a Gymnasium id, `module:Id-v0`, `module:callable`, or a callable that makes one",
+        "the environment: a Gymnasium id, `module:Id-v0` (the module registers it), `module:callable`, or a callable",
         kind=ENV_WORDS,
         own_check=check_env,
     )

@@ -13,7 +13,9 @@ import gymnasium
 from gymnasium.vector import VectorEnv
 
 from td3.config import env_name, has_no_name, nameless
+from td3.environments.actions import no_box
 from td3.environments.envs import Envs
+from td3.environments.families import family_advice
 from td3.environments.faults import STOPPED, close_quietly, describe_exception, message_of, refusing, shown
 from td3.environments.mujoco_warnings import handle_mujoco_warnings
 from td3.environments.observations import KINDS, Leaf, added_kinds
@@ -180,7 +182,20 @@ def serial_envs(
         if any(pair != spaces[0] for pair in spaces):
             raise ConfigError(f"env {name!r} makes environments with different spaces: they cannot share one agent.")
         make_another = partial(_another, name, make, wrappers)
+        if twin := real_valued_twin(name, envs[0]):
+            raise no_box(envs[0].action_space, twin)
         return SerialEnvs(name, envs, first, role, wrappers.frame_stack, restarts, make_another)
+
+
+def real_valued_twin(name: str, env: gymnasium.Env[Any, Any]) -> str:
+    """Names the same task with real-valued actions, where the environment has one; else ''."""
+    if isinstance(env.action_space, gymnasium.spaces.Box):
+        return ""
+    if takes(type(env.unwrapped), "continuous"):
+        return f"Its actions are real-valued with --env-arg continuous=true (env_args={{'continuous': True}})."
+    task, dash, version = name.rpartition("-")
+    twin = f"{task}Continuous{dash}{version}"
+    return f"{twin} is the same task with real-valued actions." if twin in gymnasium.registry else ""
 
 
 def _another(name: str, make: Callable[[], Any], wrappers: Wrappers) -> gymnasium.Env[Any, Any]:
@@ -230,6 +245,9 @@ def made(name: str, make: Callable[[], Any]) -> Made:
         raise
     except gymnasium.error.Error as problem:
         base, words = name.rpartition(":")[2], _sentence(problem)
+        unknown = base not in gymnasium.registry or isinstance(problem, gymnasium.error.DependencyNotInstalled)
+        if unknown and (advice := family_advice(name)):
+            raise ConfigError(f"env {name!r} cannot be made: {advice}") from problem
         known = "Did you mean" in words or base in gymnasium.registry  # by name, yet it lacks something
         near = "" if known else did_you_mean(base, gymnasium.registry)
         raise ConfigError(f"env {name!r} cannot be made: {words}{near}") from problem
