@@ -191,8 +191,8 @@ def real_valued_twin(name: str, env: gymnasium.Env[Any, Any]) -> str:
     """Names the same task with real-valued actions, where the environment has one; else ''."""
     if isinstance(env.action_space, gymnasium.spaces.Box):
         return ""
-    if takes(type(env.unwrapped), "continuous"):
-        return f"Its actions are real-valued with --env-arg continuous=true (env_args={{'continuous': True}})."
+    if "continuous" in inspect.signature(type(env.unwrapped)).parameters:
+        return "Its actions are real-valued with --env-arg continuous=true (env_args={'continuous': True})."
     task, dash, version = name.rpartition("-")
     twin = f"{task}Continuous{dash}{version}"
     return f"{twin} is the same task with real-valued actions." if twin in gymnasium.registry else ""
