@@ -10,7 +10,6 @@ METRICS = {  # numbers that can be plotted
     "eval/predicted_q": "mean of what the first critic predicts for the first action of each episode of an evaluation",
     "eval/std_return": "standard deviation of the returns of an evaluation's episodes",
     "rollout/ep_length": "steps of a training episode, played with exploration noise",
-    "rollout/failures": "environments that failed and were made anew so far (`restart_failed`), evaluations included",
     "rollout/ep_return": "return of a training episode: the plain sum of its rewards",
     "time/steps_per_second": "environment steps per second since the last row, without evaluations",
     "time/updates_per_second": "updates per second since the last row, without evaluations",
@@ -20,8 +19,9 @@ METRICS = {  # numbers that can be plotted
     "train/q2_mean": "mean value that the second critic gives to the stored actions",
     "train/target_mean": "mean target of both critics",
 }
-OTHERS = {  # lists and indices
+OTHERS = {  # lists and indices, and what not every run has
     "eval/lengths": "steps of each episode of an evaluation",
     "eval/returns": "return of each episode of an evaluation",
     "rollout/env": "index of the environment that the training episode was played in",
+    "rollout/failures": "environments that failed and were made anew so far (`restart_failed`), evaluations included",
 }
