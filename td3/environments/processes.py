@@ -112,13 +112,15 @@ class ProcessEnvs:
         """Starts a new process in place of one that died or hung; none of its environments has made this step."""
         share = self._shares[place]
         numbers = range(share.start, share.stop)
+        seeds = [self._restarts.seed_for(number, self._steps) for number in numbers]
         self._workers[place].process.kill()  # a hung one would not end by itself
         self._workers[place].stop()
+        self._failed = True  # should this be interrupted: the new one would have answers to be read
         worker = self._workers[place] = self._worker(share)
         self._answers("start", max(self.timeout, START_TIMEOUT), [worker])
-        seeds = [self._restarts.seed_for(number, self._steps) for number in numbers]
         worker.connection.send(("reset", (seeds, [self._steps] * len(numbers))))
         rows = self._answers("reset", self.timeout, [worker])[0]
+        self._failed = False
         nothing, no, yes = np.zeros(len(rows), np.float32), np.zeros(len(rows), np.bool_), np.ones(len(rows), np.bool_)
         return StepResult(rows, nothing, no, yes, no, rows, (str(problem),))
 

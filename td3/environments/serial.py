@@ -95,6 +95,8 @@ class SerialEnvs:
                 continue
             self._tapes[index].add(actions[index])
             result.observation[index] = self._begin(index, None) if ended else result.next_observation[index]
+        if not self._failures:  # nearly always
+            return result
         failures, self._failures = tuple(self._failures), []
         return result._replace(failures=failures)
 
