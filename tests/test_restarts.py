@@ -98,7 +98,8 @@ def test_a_run_with_failures_resumes_to_the_same_bytes(settings, tmp_path):
 
 
 def test_a_run_stopped_right_after_a_failure_keeps_its_count(tmp_path):
-    with td3.train(td3.Config(**FAILING), tmp_path / "run") as training:
+    often = {"checkpoint_every": 1, "steps": 60}  # so that there is a checkpoint of the same step before the failure
+    with td3.train(td3.Config(**{**FAILING, **often}), tmp_path / "run") as training:
         for event in training:
             if isinstance(event, td3.Noted):
                 break
@@ -107,14 +108,18 @@ def test_a_run_stopped_right_after_a_failure_keeps_its_count(tmp_path):
     next(resumed)
     assert resumed.session.restarts.used == used == 1
     list(resumed)
-    train(tmp_path / "whole")
+    train(tmp_path / "whole", **often)
     assert contents(tmp_path / "run") == contents(tmp_path / "whole")
 
 
 def test_workers_give_the_same_bytes_as_no_workers_also_where_they_die(tmp_path):
-    whole = [*notes_in(train(tmp_path / "alone", **SEVERAL)), *notes_in(train(tmp_path / "workers", **WORKERS))]
-    assert len(whole) > 4 and whole[: len(whole) // 2] == whole[len(whole) // 2 :]
-    died = notes_in(train(tmp_path / "dead", **WORKERS, env_args={"fate": "dies"}))
+    few = {"steps": 50}
+    whole = [
+        *notes_in(train(tmp_path / "alone", **SEVERAL, **few)),
+        *notes_in(train(tmp_path / "workers", **WORKERS, **few)),
+    ]
+    assert len(whole) > 1 and whole[: len(whole) // 2] == whole[len(whole) // 2 :]
+    died = notes_in(train(tmp_path / "dead", **WORKERS, **few, env_args={"fate": "dies"}))
     assert all("SIGKILL" in note for note in died) and len(died) == len(whole) // 2
     expected = contents(tmp_path / "alone")
     for run in ("workers", "dead"):
@@ -202,11 +207,11 @@ def test_an_environment_that_cannot_be_made_anew_uses_up_what_is_allowed(monkeyp
     monkeypatch.setattr(Reluctant, "resets", 2)
     monkeypatch.setattr(Reluctant, "makes", 1)
     envs = make_envs(Reluctant, restarts=(restarts := Restarts(3, 0)))
-    envs.reset([1])
+    collector = Collector(envs, [1], np.random.default_rng(0), 10**6, 0.0, restarts=restarts)
     with refusal(EnvironmentFailure, "restart_failed", 3, "no licence"):
         for _ in range(LENGTH):
-            envs.step(np.zeros((1, 1), np.float32))
-    assert restarts.used == 3
+            collector.collect(lambda _: None)
+    assert restarts.used == 0 and collector.steps == LENGTH - 1  # the last step is as if it had not been tried
 
 
 def test_a_callable_that_returns_the_same_environment_again_is_no_restart():
