@@ -11,7 +11,7 @@ import numpy as np
 
 from td3 import seeding
 from td3.config import SETTINGS, Config, checked, env_name
-from td3.environments import ActionMap, ObservationMap, Wrappers, make_envs, make_single
+from td3.environments import ActionMap, ObservationMap, Restarts, Wrappers, make_envs, make_single
 from td3.environments.descriptions import describe_layout
 from td3.environments.faults import BadValue
 from td3.environments.space_data import check_kinds, space_from_data
@@ -123,7 +123,8 @@ def evaluate(agent: "Agent | TD3", episodes: int = 10, seed: int = 0) -> Evaluat
     if not agent.trusted:
         raise ConfigError(why_not_trusted(agent.config))
     episodes, seed = checked("eval_episodes", episodes), checked("seed", seed)
-    envs = make_envs(env, wrappers=Wrappers.of(agent.config), env_args=agent.config.env_args)
+    restarts = Restarts(agent.config.restart_failed, seed)
+    envs = make_envs(env, wrappers=Wrappers.of(agent.config), env_args=agent.config.env_args, restarts=restarts)
     try:
         now, trained = ((describe_layout(one.observation.layout), one.action.size) for one in (envs, agent))
         if now != trained:
@@ -131,8 +132,9 @@ def evaluate(agent: "Agent | TD3", episodes: int = 10, seed: int = 0) -> Evaluat
                 f"env {env!r} has {now[0]} and {counted(now[1], 'action')}; "
                 f"the agent was trained with {trained[0]} and {counted(trained[1], 'action')}."
             )
-        seeds = seeding.environment_seeds(seed, "final evaluation environments", episodes)
-        return play_episodes(envs, agent.policy, seeds, agent.config.gamma)
+        stream = "final evaluation environments"
+        seeds, spare = seeding.environment_seeds(seed, stream, episodes), seeding.further_seeds(seed, stream, episodes)
+        return play_episodes(envs, agent.policy, seeds, agent.config.gamma, spare=spare)
     finally:
         envs.close()
 

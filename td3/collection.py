@@ -6,7 +6,7 @@ import numpy as np
 
 from td3 import seeding
 from td3.config import Config, name_of
-from td3.environments import Envs, Wrappers, in_this_process, make_envs
+from td3.environments import Envs, Restarts, Wrappers, in_this_process, make_envs
 from td3.environments.tapes import LONGEST_TAPE
 from td3.errors import ConfigError, EnvironmentFailure
 from td3.exploration import GaussianNoise
@@ -28,8 +28,10 @@ class Collector:
         warmup_steps: int,
         exploration_noise: float,
         make_noise: MakeNoise = GaussianNoise,
+        restarts: Restarts | None = None,
     ) -> None:
         self.envs, self.seeds, self.rng = envs, seeds, rng
+        self.restarts = restarts or Restarts()  # of the same environments
         self.warmup_steps, self.exploration_noise = warmup_steps, exploration_noise
         self.observation_map, self.action_map, self.num_envs = envs.observation, envs.action, envs.num_envs
         self.noise = make_noise(envs.num_envs, envs.action.size)
@@ -45,6 +47,7 @@ class Collector:
     @classmethod
     def of(cls, config: Config, make_noise: MakeNoise = GaussianNoise) -> "Collector":
         """Makes the environments of a config, and a collector for them."""
+        restarts = Restarts(config.restart_failed, config.seed)
         envs = make_envs(
             config.env,
             config.num_envs,
@@ -52,10 +55,11 @@ class Collector:
             config.worker_timeout,
             wrappers=Wrappers.of(config),
             env_args=config.env_args,
+            restarts=restarts,
         )
         seeds = seeding.environment_seeds(config.seed, "environments", envs.num_envs)
         rng = seeding.generator(config.seed, "exploration")
-        return cls(envs, seeds, rng, config.warmup_steps, config.exploration_noise, make_noise)
+        return cls(envs, seeds, rng, config.warmup_steps, config.exploration_noise, make_noise, restarts)
 
     def configure(self, config: Config) -> None:
         """Applies changed settings from the next action on."""
@@ -73,12 +77,14 @@ class Collector:
         if self._interrupted:
             self.begin_anew()
         rng_before, noise_before = self.rng.bit_generator.state, captured(self.noise) if self._own_noise else {}
+        failures_before = self.restarts.used
         try:
             action = self._choose_action(policy)
             self._interrupted = True
             result = self.envs.step(action)
         except BaseException:
             self.rng.bit_generator.state = rng_before  # as if it had not been tried: a resumed run repeats it
+            self.restarts.used = failures_before
             if self._own_noise:
                 self.noise.restore(noise_before)
             raise
@@ -97,7 +103,7 @@ class Collector:
         self.steps += valid
         if valid < len(result.valid):
             rows = Transitions._make(column[result.valid] for column in rows)
-        return Collected(rows, self._ended(result))
+        return Collected(rows, self._ended(result), self.restarts.notes(result.failures))
 
     def begin_anew(self) -> None:
         """Begins every episode again, from seeds that were not used before."""
@@ -203,12 +209,13 @@ class Collector:
         """Adds the step to each episode's return and length; returns those that ended."""
         self._returns += np.where(result.valid, result.reward, 0)
         self._lengths += result.valid
-        over = (result.terminated | result.truncated) & result.valid
+        over = result.terminated | result.truncated
         if not np.count_nonzero(over):
             return []
         ended = []
         for env in np.flatnonzero(over):
-            totals = float(self._returns[env]), int(self._lengths[env]), bool(result.terminated[env])
-            ended.append(EndedEpisode(int(env), *totals))
+            if self._lengths[env]:  # an environment that failed at once has no episode to close
+                totals = float(self._returns[env]), int(self._lengths[env]), bool(result.terminated[env])
+                ended.append(EndedEpisode(int(env), *totals))
             self._returns[env] = self._lengths[env] = 0
         return ended

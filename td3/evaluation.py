@@ -1,6 +1,6 @@
 """Evaluates a policy without noise, in environments of its own, so that evaluation never touches training."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +20,22 @@ Value = Callable[[Rows, Float32s], Float32s]  # observations and actions → wha
 
 
 def play_episodes(
-    envs: Envs, policy: Policy, seeds: Sequence[int], gamma: float = 1.0, value: Value | None = None
+    envs: Envs,
+    policy: Policy,
+    seeds: Sequence[int],
+    gamma: float = 1.0,
+    value: Value | None = None,
+    spare: Iterable[int] = (),
 ) -> Evaluation:
     """One whole episode from each seed. Every environment plays one per round: none is cut for being long.
 
     `value` is asked for each episode's first observation and action: what it says is to be compared with the return
     that followed, discounted by `gamma`. It is asked again where an episode was truncated: what would have followed?
+    An episode in an environment that failed and was made anew does not count: another is played in its place, from the
+    next `spare` seed.
     """
+    seeds, others = list(seeds), iter(spare)
+    failures: list[str] = []
     returns: list[float] = []
     lengths: list[int] = []
     discounted: list[float] = []
@@ -34,7 +43,8 @@ def play_episodes(
     cut: list[float] = []
     late: list[float] = []
     n = envs.num_envs
-    for start in range(0, len(seeds), n):
+    while len(returns) < len(seeds):
+        start = len(returns)
         wanted = seeds[start : start + n]
         observation = envs.reset([*wanted, *(range(n - len(wanted)))])
         total, worth, length = np.zeros(n), np.zeros(n), np.zeros(n, np.int64)
@@ -50,6 +60,9 @@ def play_episodes(
             if value is not None and len(predicted) == start:
                 predicted += value(observation, actions)[: len(wanted)].tolist()
             result = envs.step(actions)
+            failures += result.failures
+            if (result.truncated & ~result.valid).any():
+                break
             counts = playing & result.valid
             total += np.where(counts, result.reward, 0)
             worth += np.where(counts, result.reward * gamma**length, 0)
@@ -60,13 +73,19 @@ def play_episodes(
                 beyond = np.where(truncated, after * gamma**length, beyond)
             playing &= ~(counts & (result.terminated | result.truncated))
             observation = result.observation
+        if playing.any():
+            seeds[start] = next(others)
+            del predicted[start:]
+            continue
         returns += total[: len(wanted)].tolist()
         lengths += length[: len(wanted)].tolist()
         discounted += worth[: len(wanted)].tolist()
         cut += beyond[: len(wanted)].tolist()
         late += late_shares(np.array(sizes), length)[: len(wanted)].tolist()
-    values = (tuple(numbers) for numbers in (discounted, predicted, cut, late))
-    return Evaluation(tuple(returns), tuple(lengths), *values)
+    discounted_each, predicted_each, cut_each, late_each = map(tuple, (discounted, predicted, cut, late))
+    return Evaluation(
+        tuple(returns), tuple(lengths), discounted_each, predicted_each, cut_each, late_each, tuple(failures)
+    )
 
 
 def late_shares(sizes: NDArray[np.float64], lengths: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -133,7 +133,7 @@ class SaveFailed(NamedTuple):
 
 
 class Noted(NamedTuple):
-    """Something that the user may want to know, and that costs the run nothing.
+    """Something that the user may want to know, and that does not stop the run.
 
     `note`: one sentence.
     """

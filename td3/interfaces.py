@@ -64,10 +64,11 @@ class EndedEpisode(NamedTuple):
 
 
 class Collected(NamedTuple):
-    """What one action in each environment brought: transitions, and the episodes that ended with them."""
+    """What one action in each environment brought: transitions, the episodes that ended, and what failed."""
 
     transitions: Transitions
     episodes: Sequence[tuple[Any, ...]]  # those that ended, each an `EndedEpisode` or (env, return, length)
+    failures: Sequence[tuple[int, str]] = ()  # of environments that were made anew: number in the run, and a sentence
 
 
 class AnyCollector(Protocol):

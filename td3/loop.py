@@ -57,7 +57,7 @@ def events(session: Session, goal: int) -> Iterator[Event]:
         learn(session)
         pending = progress.pending
         assert pending is not None
-        if pending.ended or reports_due(session.config, pending.before, session.step, goal):
+        if pending.ended or pending.failures or reports_due(session.config, pending.before, session.step, goal):
             yield from list(report(session, pending, goal))  # all is done before any of it is yielded
         progress.pending = None
         yield Stepped(session.step, session.learner.updates)
@@ -69,12 +69,13 @@ def events(session: Session, goal: int) -> Iterator[Event]:
 def collect(session: Session) -> None:
     """Plays one step and stores it; what it owes is pending from then on."""
     before, progress = session.step, session.progress
-    transitions, episodes = session.collector.collect(session.act)
+    transitions, episodes, *failures = session.collector.collect(session.act)  # that third part may be missing
     progress.unfinished = "storing a step"
     session.learner.store(transitions)
-    progress.pending = Pending(before, [plain_episode(*episode) for episode in episodes] if episodes else [])
-    ended = sum(episode.length for episode in progress.pending.ended)
-    progress.due = updates_due(session.config, progress.due, session.step, ended)
+    ended = [plain_episode(*episode) for episode in episodes] if episodes else []
+    progress.pending = Pending(before, ended, failures=failures[0] if failures else ())
+    steps = sum(episode.length for episode in ended)
+    progress.due = updates_due(session.config, progress.due, session.step, steps)
     progress.unfinished = ""
 
 

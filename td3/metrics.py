@@ -34,7 +34,7 @@ METRICS = {  # numbers that can be plotted
     "train/target_mean": "mean target of both critics",
 }
 CHANGED, STOPPED = "changed", "stopped"
-OTHERS = {  # lists, indices and texts
+OTHERS = {  # lists, indices and texts, and what not every run has
     CHANGED: "settings that changed at this step, each with its value before and after",
     "eval/lengths": "steps of each episode of an evaluation",
     "eval/returns": "return of each episode of an evaluation",
@@ -60,4 +60,5 @@ OTHERS = {  # lists, indices and texts
     "rollout/env": "index of the environment that the training episode was played in",
     "rollout/terminated": "whether the training episode terminated; if not, it was truncated",
     STOPPED: "why the run stopped by itself at this step",
+    "rollout/failures": "environments that failed and were made anew so far (`restart_failed`), evaluations included",
 }

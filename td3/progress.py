@@ -23,14 +23,20 @@ class Pending(NamedTuple):
     before: int  # the step before it
     ended: list[EndedEpisode]  # the episodes that ended with it
     reported: bool = False  # whether its rows of metrics are written: what is left is the evaluation
+    failures: Sequence[tuple[int, str]] = ()  # as in `Collected`
 
     @classmethod
     def of(cls, data: Any) -> "Pending | None":
         """Reads plain data, as a checkpoint has it."""
         if data is None:
             return None
-        before, ended, reported = data
-        return cls(int(before), [plain_episode(*episode) for episode in ended], bool(reported))
+        before, ended, reported, failures = (*data, ())[:4]  # older checkpoints have no failures
+        return cls(
+            int(before),
+            [plain_episode(*episode) for episode in ended],
+            bool(reported),
+            [(int(number), str(note)) for number, note in failures],
+        )
 
 
 def plain_episode(env: Any, total: Any, length: Any, terminated: Any = None) -> EndedEpisode:

@@ -1,7 +1,7 @@
 """What a step of training reports: its metrics, an evaluation, a checkpoint, a film."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -21,6 +21,7 @@ from td3.schedule import crossed, health_due
 from td3.session import Session
 from td3.stopping import why_stop
 
+EVALUATION = "evaluation environments"  # their stream of seeds
 WithMetrics = TypeVar("WithMetrics", EpisodeEnded, Measured, Evaluated, Examined, Found)
 
 
@@ -32,6 +33,7 @@ def report(session: Session, pending: Pending, goal: int) -> Iterator[Event]:
     if not pending.reported:
         for episode in pending.ended:
             yield recorded(session, EpisodeEnded(step, *episode))
+        yield from restarted(session, pending.failures)
         if crossed(config.log_every, before, step) or last:
             yield measure(session)
         if config.diagnose:
@@ -42,6 +44,7 @@ def report(session: Session, pending: Pending, goal: int) -> Iterator[Event]:
         if config.diagnose and progress.last_evaluation is None and not session.evidence.probe:
             yield from probed(session)
         yield (evaluated := evaluate(session))
+        yield from restarted(session, session.restarts.notes(evaluated.evaluation.failures))
         yield from findings(session)
     if not last:
         progress.stopped = stop = why_stop(config, progress, step)
@@ -70,6 +73,14 @@ def recorded(session: Session, event: WithMetrics) -> WithMetrics:
     return event
 
 
+def restarted(session: Session, failures: Sequence[tuple[int, str]]) -> Iterator[Noted]:
+    """Records and reports environments that failed and were made anew."""
+    for number, note in failures:
+        if session.output:
+            session.output.record.write(session.step, {"rollout/failures": number})
+        yield Noted(session.step, note)
+
+
 def measure(session: Session) -> Measured:
     """Returns the means over the updates since the last row, and the speeds."""
     speeds = session.clock.speeds(session.step, session.learner.updates)
@@ -96,9 +107,15 @@ def examine(session: Session, steps: int) -> Iterator[Event]:
 def probed(session: Session) -> Iterator[Event]:
     """Asks the evaluation environment, before its first evaluation, whether actions matter and seeds hold."""
     assert session.eval_envs is not None
-    with set_aside(session):
-        answers = probe(session.eval_envs, eval_seeds(session)[0])
-    yield recorded(session, Examined(session.step, answers.metrics))
+    failures_before = session.restarts.used
+    try:
+        with set_aside(session):
+            answers = probe(session.eval_envs, eval_seeds(session)[0])
+        failed = session.restarts.used > failures_before
+    finally:
+        session.restarts.used = failures_before  # as if it had not been tried
+    if not failed:  # one that failed has answered nothing
+        yield recorded(session, Examined(session.step, answers.metrics))
 
 
 def findings(session: Session) -> Iterator[Event]:
@@ -114,11 +131,15 @@ def evaluate(session: Session) -> Evaluated:
     """Plays episodes without noise, and compares the critic's first prediction with what followed."""
     assert session.eval_envs is not None
     with set_aside(session):
-        seeds, value = eval_seeds(session), session.learner.value
+        seeds, value, config = eval_seeds(session), session.learner.value, session.config
+        spare = seeding.further_seeds(config.seed, EVALUATION, len(seeds), session.step)
+        failures_before = session.restarts.used
         try:
-            evaluation = play_episodes(session.eval_envs, session.act, seeds, session.config.gamma, value)
-        except EndlessEpisode:
-            recorded(session, Examined(session.step, {"eval/unfinished": LONGEST}))
+            evaluation = play_episodes(session.eval_envs, session.act, seeds, config.gamma, value, spare)
+        except BaseException as problem:
+            session.restarts.used = failures_before  # as if it had not been tried: a resumed run repeats it
+            if isinstance(problem, EndlessEpisode):
+                recorded(session, Examined(session.step, {"eval/unfinished": LONGEST}))
             raise
     best = session.progress.evaluated(session.step, evaluation.mean)
     return recorded(session, Evaluated(session.step, evaluation, best))
@@ -127,7 +148,7 @@ def evaluate(session: Session) -> Evaluated:
 def eval_seeds(session: Session) -> list[int]:
     """Returns fresh seeds each time, which follow from the step alone: no score is tuned to its starts."""
     config = session.config
-    return seeding.environment_seeds(config.seed, "evaluation environments", config.eval_episodes, session.step)
+    return seeding.environment_seeds(config.seed, EVALUATION, config.eval_episodes, session.step)
 
 
 def film(session: Session, evaluated: Evaluated, last: bool) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from td3 import seeding
 from td3.config import Config, env_name
 from td3.diagnosis import Evidence
-from td3.environments import Envs, Wrappers, check_apart, in_this_process, make_envs
+from td3.environments import Envs, Restarts, Wrappers, check_apart, in_this_process, make_envs
 from td3.environments.actions import all_finite
 from td3.environments.space_data import check_kinds, observation_to_data, space_to_data
 from td3.errors import ConfigError, RunError, TrainingDiverged
@@ -48,6 +48,8 @@ class Session:
         self.output: RunOutput | None = None
         self.eval_envs: Envs | None = None
         self.collector: AnyCollector = parts.build("collector", config, partial(parts.build, "noise"))
+        own = getattr(self.collector, "restarts", None)  # a collector of the user's own need not have any
+        self.restarts: Restarts = own or Restarts(config.restart_failed, config.seed)
         try:
             layout, action_size = self.collector.observation_map.layout, self.collector.action_map.size
             engine, _ = engine_for(config, layout, self.collector.num_envs, resumed)
@@ -63,6 +65,7 @@ class Session:
                     role="Evaluation environment",
                     wrappers=Wrappers.of(config),
                     env_args=config.env_args,
+                    restarts=self.restarts,
                 )
                 check_apart(env_name(config.env), [*self.collector.local_envs(), *in_this_process(self.eval_envs)])
             self.replay_rng = seeding.generator(config.seed, "replay")
@@ -74,7 +77,7 @@ class Session:
             self._changes: dict[str, list[Any]] = {}  # settings changed when the run was resumed: [before, after]
             self.lost = 0  # rows of the memory that were damaged, and given up
             self.renumbered = False  # so that those that are left have other numbers than on the disk
-            self._saved: tuple[int, int, bool] | None = None  # what of this run the newest checkpoint holds
+            self._saved: tuple[int, int, bool, int] | None = None  # what of this run the newest checkpoint holds
             self.interrupt: Interrupt | None = None
             self.measurable = True  # whether its health can be measured: a learner of another kind may have none
             self.changed = False  # whether a setting was, since the last checkpoint
@@ -265,9 +268,9 @@ class Session:
         self._saved, self.changed = self._now(), False
         return path
 
-    def _now(self) -> tuple[int, int, bool]:
+    def _now(self) -> tuple[int, int, bool, int]:
         """Returns what a checkpoint made now would hold that another one of the same step might not."""
-        return self.step, self.learner.updates, self.progress.pending is None
+        return self.step, self.learner.updates, self.progress.pending is None, self.restarts.used
 
     def diverged(self) -> TrainingDiverged:
         """Returns the error that says where the networks became NaN or infinite."""
@@ -291,6 +294,7 @@ class Session:
             "replay": seeding.state_of(self.replay_rng),
             "smoothing": seeding.state_of(self.smoothing_rng),
             "seconds": self.clock.seconds,
+            "failures": self.restarts.used,
             **self.progress.capture(),
         }
         last = self.progress.last_evaluation
@@ -306,6 +310,7 @@ class Session:
             playing = chosen.arrays("playing", self.collector.most_bytes)
             if "noise" in new:
                 playing = {name: array for name, array in playing.items() if not name.startswith("noise.")}
+            self.restarts.used = max(0, int(state.get("failures", 0)))  # older checkpoints have none
             # For an episode that cannot be brought back.
             seeds = seeding.environment_seeds(config.seed, "environments", self.collector.num_envs, chosen.step)
             found = [*lost_notes, *self.collector.restore(state["playing"], playing, seeds)]

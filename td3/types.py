@@ -121,7 +121,8 @@ class StepResult(NamedTuple):
 
     `next_observation` is where the action led, also at an episode's end; `observation` is what the
     policy looks at next: the same, or the first observation of the next episode. A row that is not
-    `valid` was only a reset: no action was executed there, so it is no transition.
+    `valid` was only a reset: no action was executed there, so it is no transition. Such a row is
+    `truncated` only where its environment failed: that closes the episode with the row before.
     """
 
     next_observation: Rows  # (n, observation_size)
@@ -130,6 +131,7 @@ class StepResult(NamedTuple):
     truncated: Bools  # (n,)
     valid: Bools  # (n,)
     observation: Rows  # (n, observation_size)
+    failures: tuple[str, ...] = ()  # of environments that were made anew since the last step, a sentence each
 
 
 class Episode(NamedTuple):
@@ -236,6 +238,7 @@ class Evaluation(NamedTuple):
     predicted: tuple[float, ...] = ()  # what the first critic said that would be; nothing where there is no critic
     cut: tuple[float, ...] = ()  # what the critic expects beyond a truncated end, discounted; 0 where it terminated
     late: tuple[float, ...] = ()  # the share of the rewards' size that came in the last tenth of the steps
+    failures: tuple[str, ...] = ()  # of environments that were made anew: their episodes were played again
 
     @property
     def episodes(self) -> int:

@@ -6,12 +6,16 @@ import re
 import sys
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 import pytest
+from gymnasium import spaces
 from PIL import Image
 
+import td3
 from bench.curves import final_scores
 from td3.config import SETTINGS
+from td3.environments.serial import SerialEnvs
 from td3.views import cli
 
 ROOT = Path(__file__).parents[1]
@@ -189,6 +193,73 @@ def test_the_readmes_python_runs(tmp_path, monkeypatch):
     exec(small, names)
     assert names["action"].shape == (6,)
     assert {path.name for path in tmp_path.iterdir()} == {"runs", "pendulum"}
+
+
+def code_of(page):
+    """What the only Python block of a page defines."""
+    (code,) = blocks((ROOT / "docs" / page).read_text(), "python")
+    names = {}
+    exec(code, names)
+    return names
+
+
+WRAPPED = {  # the wrapper, the action space, actions of the agent, and what the environment gets of them
+    "largest": (spaces.Discrete(3, start=5), [[0.1, -1, 0.3], [-0.1, -0.2, -0.3]], [7, 5]),
+    "parts": (spaces.Discrete(4, start=-1), [[-1], [-0.4], [0.1], [1]], [-1, 0, 1, 2]),
+    "each_in_parts": (spaces.MultiDiscrete([2, 3]), [[-1, -1], [0.1, 0.1], [1, 1]], [[0, 0], [1, 1], [1, 2]]),
+    "switches": (spaces.MultiBinary(2), [[-1, 1], [0.5, 0]], [[0, 1], [1, 0]]),
+    "joined": (
+        spaces.Dict({"a": spaces.Box(-2, 2, (2,)), "b": spaces.Box(0, 1, (1,))}),
+        [[-1, 1, -1], [0, 0.5, 0]],
+        [{"a": [-2, 2], "b": [0]}, {"a": [0, 1], "b": [0.5]}],
+    ),
+    "choice_and_numbers": (
+        spaces.Tuple([spaces.Discrete(2), spaces.Box(-3, 3, (1,))]),
+        [[0, 1, -1], [1, 0, 0.5]],
+        [(1, [-3]), (0, [1.5])],
+    ),
+}
+
+
+class Taking(gymnasium.Env):
+    """Collects the actions that it is given, each inside its space."""
+
+    observation_space = spaces.Box(-1, 1, (1,))
+
+    def __init__(self, action_space):
+        self.action_space, self.taken = action_space, []
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        assert action in self.action_space
+        self.taken.append(action)
+        return np.zeros(1, np.float32), 0.0, False, False, {}
+
+
+def plain(action):
+    """An action as Python writes it."""
+    if isinstance(action, dict):
+        return {key: plain(part) for key, part in action.items()}
+    return tuple(map(plain, action)) if isinstance(action, tuple) else np.asarray(action).tolist()
+
+
+@pytest.mark.parametrize("name", list(WRAPPED))
+def test_a_documented_wrapper_makes_the_actions_that_the_environment_takes(name):
+    space, actions, expected = WRAPPED[name]
+    env = Taking(space)
+    envs = SerialEnvs(name, [code_of("environments.md")[name](env)])
+    envs.reset([0])
+    for action in np.array(actions, np.float32):
+        envs.step(action[None])
+    assert list(map(plain, env.taken)) == expected
+
+
+def test_the_documented_cart_pole_trains():
+    make = code_of("environments.md")["cart_pole"]
+    config = td3.Config(env=make, steps=60, warmup_steps=40, hidden=(8,), eval_every=0)
+    assert list(td3.train(config))[-1].step == 60
 
 
 def test_ci_calls_the_readmes_test_command_and_the_readme_is_short():

@@ -7,6 +7,7 @@ import gymnasium
 import numpy as np
 import pytest
 from engines import BOTH, WHY_NOT, needs_native
+from runs import contents
 
 import td3
 from td3.learner import making
@@ -359,3 +360,39 @@ def test_the_engine_can_be_changed_between_two_stretches_of_learning():
     assert short.learn(50).use_engine("native").learn(50)._session.learner.updates == 150
     with pytest.raises(td3.ConfigError, match="engine must be one of auto, native, torch; got 'jax'"):
         short.use_engine("jax")
+
+
+class Older(gymnasium.Env):
+    """Draws from a RandomState of its own, as dm_control's environments do."""
+
+    observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float32)
+    action_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
+
+    def __init__(self):
+        self._own = np.random.RandomState(5)
+
+    @property
+    def np_random(self):
+        return self._own
+
+    def reset(self, *, seed=None, options=None):
+        if seed is not None:
+            self._own = np.random.RandomState(seed)
+        self.place, self.count = self._own.normal(size=2).astype(np.float32), 0
+        return self.place, {}
+
+    def step(self, action):
+        self.place = (self.place + self._own.normal() + action).astype(np.float32)
+        self.count += 1
+        return self.place, 0.0, False, self.count == 12, {}
+
+
+def test_an_environment_with_numpys_older_generator_resumes_exactly(tmp_path):
+    config = td3.Config(env=Older, steps=120, warmup_steps=20, checkpoint_every=40, **SMALL)
+    list(td3.train(config, tmp_path / "whole"))
+    for event in td3.train(config, tmp_path / "stopped"):
+        if event.step == 67:
+            break
+    del event
+    notes = [event.notes for event in td3.resume(tmp_path / "stopped", env=Older) if isinstance(event, td3.Resumed)]
+    assert notes == [()] and contents(tmp_path / "whole") == contents(tmp_path / "stopped")

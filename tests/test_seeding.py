@@ -1,6 +1,8 @@
 """Random streams: where they stand is plain data, and forged data is refused."""
 
+import json
 import shutil
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -97,3 +99,21 @@ def test_a_checkpoint_of_5000_digits_is_one_that_there_is_not(kept, capsys):
     with refusal(ValueError, "checkpoint", UNSAID, "last", "best", 20):
         load(kept, checkpoint=10**5_000)
     assert load(kept, checkpoint=np.int64(20)).step == load(kept, checkpoint="20").step == 20
+
+
+def test_numpys_older_generator_is_put_back_where_it_was_and_nowhere_else():
+    rng = np.random.RandomState(3)
+    rng.normal()  # of two that it draws at once, it keeps the second
+    state, expected = seeding.state_of(rng), [rng.normal(), rng.normal(), rng.randint(2**31)]
+    again = np.random.RandomState(0)
+    seeding.load_state(again, json.loads(json.dumps(state)))
+    assert [again.normal(), again.normal(), again.randint(2**31)] == expected
+    for forged in ({"key": "00"}, {"key": 5}, {"place": 625}, {"place": -1}, {"gauss": "x"}):
+        with pytest.raises(ValueError, match="random stream"):
+            seeding.load_state(again, {**state, **forged})
+
+
+def test_seeds_that_follow_are_those_that_a_larger_count_has():
+    first = seeding.environment_seeds(1, "restarts", 3, 7)
+    further = islice(seeding.further_seeds(1, "restarts", 3, 7), 2)
+    assert seeding.environment_seeds(1, "restarts", 5, 7) == [*first, *further]

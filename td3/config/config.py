@@ -47,7 +47,7 @@ class Config:
 
     env: str | Callable[..., Any] = task(
         "Pendulum-v1",
-        "the environment: a Gymnasium id, `module:Id-v0`, `module:callable`, or a callable that makes one",
+        "the environment: a Gymnasium id, `module:Id-v0` (the module registers it), `module:callable`, or a callable",
         kind=ENV_WORDS,
         own_check=check_env,
     )
@@ -152,6 +152,9 @@ class Config:
     workers: int = parallel(0, "processes that step them; 0 steps them in this process", at_least=0, at_most=10_000)
     worker_timeout: float = parallel(
         30.0, "seconds for one step or reset, after which a worker counts as hung", above=0, at_most=10**6
+    )
+    restart_failed: int = parallel(
+        0, "failed environments that are made anew, in the whole run; one more ends it", at_least=0, at_most=10**6
     )
 
     eval_every: int = evaluation(

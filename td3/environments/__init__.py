@@ -30,12 +30,14 @@ from td3.environments.factory import (
     maker_to_render,
 )
 from td3.environments.observations import ObservationMap
+from td3.environments.restarts import Restarts
 from td3.environments.wrappers import Wrappers
 
 __all__ = [
     "ActionMap",
     "Envs",
     "ObservationMap",
+    "Restarts",
     "Wrappers",
     "check_apart",
     "in_this_process",

@@ -67,11 +67,36 @@ def all_finite(numbers: NDArray[Any]) -> bool:
     return math.isfinite(np.vdot(numbers, numbers)) or bool(np.isfinite(numbers).all())
 
 
+def no_box(space: Space[Any], advice: str) -> SpaceError:
+    """Returns the refusal of an action space that is no Box, with what to do about it."""
+    kind = type(space).__name__
+    needs = f"TD3 needs actions that are a Box of real numbers; this environment has {space} ({kind})."
+    return SpaceError(f"{needs} {advice}".strip())
+
+
+def wrapping_advice(space: Space[Any]) -> str:
+    """Says how an action space that is no Box is wrapped for TD3; '' where there is no usual way."""
+    better = "; DQN and its variants suit such actions better"
+    if isinstance(space, spaces.Discrete):
+        how = f"a Box of {space.n} numbers, of which the largest decides"
+    elif isinstance(space, spaces.MultiDiscrete):
+        how = f"a Box of {space.nvec.size} numbers, each cut into as many equal parts as there are choices"
+    elif isinstance(space, spaces.MultiBinary):
+        how = f"a Box of {math.prod(space.shape)} numbers, each on above 0"
+    elif isinstance(space, spaces.Dict | spaces.Tuple):
+        parts = list(space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces)
+        if all(isinstance(part, spaces.Box) for part in parts):
+            how, better = "the one Box that gymnasium.spaces.flatten_space makes of it", ""
+        else:
+            how, better = "one Box that has a number for each choice and for each real number", ""
+    else:
+        return ""
+    return f"Wrap it in gymnasium.wrappers.TransformAction with {how}: docs/environments.md has the lines{better}."
+
+
 def _action_bounds(space: Space[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     if not isinstance(space, spaces.Box):
-        raise SpaceError(
-            f"TD3 needs actions that are a Box of real numbers; this environment has {space} ({type(space).__name__})."
-        )
+        raise no_box(space, wrapping_advice(space))
     if space.dtype is None or not np.issubdtype(space.dtype, np.floating):
         raise SpaceError(f"TD3 needs real-valued actions; this environment's Box holds {space.dtype}: {space}.")
     low, high = np.asarray(space.low, np.float64), np.asarray(space.high, np.float64)

@@ -13,11 +13,14 @@ import gymnasium
 from gymnasium.vector import VectorEnv
 
 from td3.config import env_name, has_no_name, nameless
+from td3.environments.actions import no_box
 from td3.environments.envs import Envs
+from td3.environments.families import family_advice
 from td3.environments.faults import STOPPED, close_quietly, describe_exception, message_of, refusing, shown
 from td3.environments.mujoco_warnings import handle_mujoco_warnings
 from td3.environments.observations import KINDS, Leaf, added_kinds
 from td3.environments.processes import ProcessEnvs
+from td3.environments.restarts import Restarts
 from td3.environments.serial import SerialEnvs
 from td3.environments.user_code import user_module
 from td3.environments.vector import GymVectorEnvs
@@ -40,14 +43,18 @@ def make_envs(
     role: str = "Environment",
     wrappers: Wrappers = PLAIN,
     env_args: Mapping[str, Any] = NONE,
+    restarts: Restarts | None = None,
 ) -> Envs:
-    """Makes `num_envs` environments; a callable may also make a whole `VectorEnv` at once."""
+    """Makes `num_envs` environments; a callable may also make a whole `VectorEnv` at once.
+
+    One that fails is made anew as often as `restarts` allow, which counts them.
+    """
     name = env_name(env)
     make = maker(env, env_args)
     if wrappers.pixels:
         make = rendering(name, make, wrappers.pixels)
     if workers:
-        return ProcessEnvs(name, knowing_kinds(make), num_envs, workers, timeout, wrappers)
+        return ProcessEnvs(name, knowing_kinds(make), num_envs, workers, timeout, wrappers, restarts)
     first = made(name, make)
     try:
         if isinstance(first, VectorEnv):
@@ -61,10 +68,15 @@ def make_envs(
                     f"{', '.join(wrappers.asked_for)} must be left alone here: {name} makes a vector environment, "
                     "which is taken as it is; wrap its single environments instead."
                 )
+            if restarts and restarts.allowed:
+                raise ConfigError(
+                    f"restart_failed must be 0 here, not {restarts.allowed}: {name} makes a vector environment, of "
+                    "which no single one can be made anew."
+                )
             with refusing(f"env {name!r} cannot be used:"):
                 return GymVectorEnvs(name, first, timeout)
         others = [_single(name, make) for _ in range(num_envs - 1)]
-        return serial_envs(name, [first, *others], wrappers=wrappers, role=role)
+        return serial_envs(name, [first, *others], make, wrappers=wrappers, role=role, restarts=restarts)
     except TD3Error:
         close_quietly(first.close)
         raise
@@ -86,7 +98,7 @@ def maker_to_render(
 
 def make_to_render(name: str, make: Callable[[], Any], wrappers: Wrappers) -> SerialEnvs:
     """Makes the environment of a film, wrapped as in training; one that cannot render is a ConfigError."""
-    return serial_envs(name, [_single(name, make)], wrappers=wrappers, role="Filmed environment")
+    return serial_envs(name, [_single(name, make)], make, wrappers=wrappers, role="Filmed environment")
 
 
 def rendering(name: str, make: Callable[..., Any], size: int) -> Callable[[], Any]:
@@ -146,17 +158,21 @@ def takes(make: Callable[..., Any], name: str) -> bool:
     return any(given.kind is given.VAR_KEYWORD or (given.name == name and given.kind in by_name) for given in known)
 
 
-def make_local(name: str, make: Callable[[], Any], first: int, count: int, wrappers: Wrappers) -> SerialEnvs:
+def make_local(
+    name: str, make: Callable[[], Any], first: int, count: int, wrappers: Wrappers, restarts: Restarts
+) -> SerialEnvs:
     """Makes the share of the environments that one worker process plays."""
-    return serial_envs(name, [_single(name, make) for _ in range(count)], first, wrappers)
+    return serial_envs(name, [_single(name, make) for _ in range(count)], make, first, wrappers, restarts=restarts)
 
 
 def serial_envs(
     name: str,
     envs: list[gymnasium.Env[Any, Any]],
+    make: Callable[[], Any],
     first: int = 0,
     wrappers: Wrappers = PLAIN,
     role: str = "Environment",
+    restarts: Restarts | None = None,
 ) -> SerialEnvs:
     """Wraps environments, checks that they fit together, and puts them behind one `step`."""
     with refusing(f"env {name!r} cannot be used:"):
@@ -165,7 +181,27 @@ def serial_envs(
         spaces = [(env.observation_space, env.action_space) for env in envs]
         if any(pair != spaces[0] for pair in spaces):
             raise ConfigError(f"env {name!r} makes environments with different spaces: they cannot share one agent.")
-        return SerialEnvs(name, envs, first, role, wrappers.frame_stack)
+        make_another = partial(_another, name, make, wrappers)
+        if twin := real_valued_twin(name, envs[0]):
+            raise no_box(envs[0].action_space, twin)
+        return SerialEnvs(name, envs, first, role, wrappers.frame_stack, restarts, make_another)
+
+
+def real_valued_twin(name: str, env: gymnasium.Env[Any, Any]) -> str:
+    """Names the same task with real-valued actions, where the environment has one; else ''."""
+    if isinstance(env.action_space, gymnasium.spaces.Box):
+        return ""
+    if "continuous" in inspect.signature(type(env.unwrapped)).parameters:
+        return "Its actions are real-valued with --env-arg continuous=true (env_args={'continuous': True})."
+    task, dash, version = name.rpartition("-")
+    twin = f"{task}Continuous{dash}{version}"
+    return f"{twin} is the same task with real-valued actions." if twin in gymnasium.registry else ""
+
+
+def _another(name: str, make: Callable[[], Any], wrappers: Wrappers) -> gymnasium.Env[Any, Any]:
+    """Makes one more environment, wrapped like those before."""
+    with refusing(f"env {name!r} cannot be used:"):
+        return wrappers.wrap(_single(name, make))
 
 
 def check_apart(name: str, envs: list[Any]) -> None:
@@ -209,6 +245,9 @@ def made(name: str, make: Callable[[], Any]) -> Made:
         raise
     except gymnasium.error.Error as problem:
         base, words = name.rpartition(":")[2], _sentence(problem)
+        unknown = base not in gymnasium.registry or isinstance(problem, gymnasium.error.DependencyNotInstalled)
+        if unknown and (advice := family_advice(name)):
+            raise ConfigError(f"env {name!r} cannot be made: {advice}") from problem
         known = "Did you mean" in words or base in gymnasium.registry  # by name, yet it lacks something
         near = "" if known else did_you_mean(base, gymnasium.registry)
         raise ConfigError(f"env {name!r} cannot be made: {words}{near}") from problem

@@ -23,6 +23,7 @@ from td3.environments.actions import ActionMap
 from td3.environments.envs import patience
 from td3.environments.faults import STOPPED, describe_exception
 from td3.environments.observations import ObservationMap
+from td3.environments.restarts import Restarts
 from td3.environments.wrappers import Wrappers
 from td3.errors import ConfigError, EnvironmentFailure, TD3Error
 from td3.types import Episode, Float32s, Rows, StepResult
@@ -34,9 +35,17 @@ class ProcessEnvs:
     """Environments in worker processes, each of which steps its share."""
 
     def __init__(
-        self, name: str, make: Callable[[], Any], num_envs: int, workers: int, timeout: float, wrappers: Wrappers
+        self,
+        name: str,
+        make: Callable[[], Any],
+        num_envs: int,
+        workers: int,
+        timeout: float,
+        wrappers: Wrappers,
+        restarts: Restarts | None = None,
     ) -> None:
         self.name, self.num_envs, self.timeout = name, num_envs, timeout
+        self._wrappers, self._restarts = wrappers, restarts or Restarts()
         shares = np.array_split(np.arange(num_envs), workers)
         self._shares = [slice(int(share[0]), int(share[-1]) + 1) for share in shares]
         self._steps = 0
@@ -45,9 +54,9 @@ class ProcessEnvs:
         self._read: dict[_Worker, Any] = {}  # those of them that have been
         self._workers: list[_Worker] = []
         try:
-            by_value = pickled(name, make)
+            self._by_value = pickled(name, make)
             for share in self._shares:
-                self._workers.append(_Worker(name, by_value, share.start, share.stop - share.start, wrappers))
+                self._workers.append(self._worker(share))
             spaces = self._answers("start", max(timeout, START_TIMEOUT))[0]
             self.observation: ObservationMap = ObservationMap(spaces[0], wrappers.frame_stack)
             self.action: ActionMap = ActionMap(spaces[1])
@@ -72,10 +81,48 @@ class ProcessEnvs:
         try:
             self._ask("step", [(actions[share],) for share in self._shares])
             results = self._answers("step", self.timeout)
+            failures = [failure for result in results for failure in self._failures_in(result)]
+            self._count(failures)
+            results = [
+                self._begin_another(place, result) if isinstance(result, EnvironmentFailure) else result
+                for place, result in enumerate(results)
+            ]
         except BaseException:
             self._steps -= 1  # a step that failed half way does not count
             raise
-        return StepResult(*(np.concatenate(column) for column in zip(*results, strict=True)))
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(result, name) for result in results]) for name in StepResult._fields[:-1]
+        }
+        return StepResult(**columns, failures=tuple(map(str, failures)))
+
+    @staticmethod
+    def _failures_in(answer: Any) -> Sequence[EnvironmentFailure]:
+        """Returns the failures of a worker's step: of its environments, or its own end."""
+        return [answer] if isinstance(answer, EnvironmentFailure) else list(map(EnvironmentFailure, answer.failures))
+
+    def _count(self, failures: Sequence[EnvironmentFailure]) -> None:
+        """Counts failures of all workers together: each of them counts its own alone."""
+        try:
+            self._restarts.count(failures)
+        except EnvironmentFailure:
+            self._failed = True
+            raise
+
+    def _begin_another(self, place: int, problem: EnvironmentFailure) -> StepResult:
+        """Starts a new process in place of one that died or hung; none of its environments has made this step."""
+        share = self._shares[place]
+        numbers = range(share.start, share.stop)
+        seeds = [self._restarts.seed_for(number, self._steps) for number in numbers]
+        self._workers[place].process.kill()  # a hung one would not end by itself
+        self._workers[place].stop()
+        self._failed = True  # should this be interrupted: the new one would have answers to be read
+        worker = self._workers[place] = self._worker(share)
+        self._answers("start", max(self.timeout, START_TIMEOUT), [worker])
+        worker.connection.send(("reset", (seeds, [self._steps] * len(numbers))))
+        rows = self._answers("reset", self.timeout, [worker])[0]
+        self._failed = False
+        nothing, no, yes = np.zeros(len(rows), np.float32), np.zeros(len(rows), np.bool_), np.ones(len(rows), np.bool_)
+        return StepResult(rows, nothing, no, yes, no, rows, (str(problem),))
 
     def capture(self) -> list[Episode]:
         """Returns how each episode under way began, and the actions since."""
@@ -104,29 +151,36 @@ class ProcessEnvs:
             with contextlib.suppress(OSError):  # a dead worker is reported when its answer is awaited
                 worker.connection.send((call, argument))
 
-    def _answers(self, call: str, timeout: float) -> list[Any]:
-        """One answer per worker, in order; the first failure ends the wait for the others, and every later call."""
+    def _answers(self, call: str, timeout: float, workers: "Sequence[_Worker] | None" = None) -> list[Any]:
+        """One answer per worker, in order; the first failure ends the wait for the others, and every later call.
+
+        Where restarts are allowed, a worker that died or hung in a step is answered for by its failure.
+        """
         try:
-            return self._all_answers(call, timeout)
+            return self._all_answers(call, timeout, self._workers if workers is None else workers)
         except TD3Error:
             self._failed = True
             raise
 
-    def _all_answers(self, call: str, timeout: float) -> list[Any]:
+    def _all_answers(self, call: str, timeout: float, workers: "Sequence[_Worker]") -> list[Any]:
         left = patience(timeout)
-        waiting = {worker.connection: worker for worker in self._workers if worker not in self._read}
+        waiting = {worker.connection: worker for worker in workers if worker not in self._read}
         answers = self._read  # kept, should this wait be interrupted half way
         while waiting:
             ready = wait(list(waiting), left())
             if not ready:
-                late = next(iter(waiting.values()))
-                raise EnvironmentFailure(f"{self._who(late)}: {call} did not answer within {timeout:g} s.")
+                for late in waiting.values():
+                    why = f"{call} did not answer within {timeout:g} s"
+                    answers[late] = self._lost(call, EnvironmentFailure(f"{self._who(late)}: {why}."))
+                break
             for connection in ready:
                 worker = waiting.pop(connection)  # type: ignore[call-overload]
                 try:
                     kind, answers[worker] = worker.connection.recv()
                 except (EOFError, OSError):
-                    raise EnvironmentFailure(f"{self._who(worker)}: its process {worker.ended()}.") from None
+                    why = f"its process {worker.ended()}"
+                    answers[worker] = self._lost(call, EnvironmentFailure(f"{self._who(worker)}: {why}."))
+                    continue
                 except Exception as problem:
                     raise EnvironmentFailure(
                         f"{self._who(worker)}: its answer raised {describe_exception(problem)}."
@@ -134,7 +188,17 @@ class ProcessEnvs:
                 if kind == "failed":
                     raise answers[worker]
         self._pending, self._read = "", {}
-        return [answers[worker] for worker in self._workers]
+        return [answers[worker] for worker in workers]
+
+    def _lost(self, call: str, problem: EnvironmentFailure) -> EnvironmentFailure:
+        """Returns the failure of a worker that can be started anew; raises any other."""
+        if call != "step" or not self._restarts.allowed:
+            raise problem
+        return problem
+
+    def _worker(self, share: slice) -> "_Worker":
+        allowed = Restarts(self._restarts.allowed, self._restarts.seed)
+        return _Worker(self.name, self._by_value, share.start, share.stop - share.start, self._wrappers, allowed)
 
     def _who(self, worker: "_Worker") -> str:
         numbers = range(worker.first, worker.first + worker.count)
@@ -182,7 +246,7 @@ def is_tied() -> bool:
 class _Worker:
     """One child process and the socket to it."""
 
-    def __init__(self, name: str, make: bytes, first: int, count: int, wrappers: Wrappers) -> None:
+    def __init__(self, name: str, make: bytes, first: int, count: int, wrappers: Wrappers, restarts: Restarts) -> None:
         self.first, self.count = first, count
         ours, theirs = socket.socketpair()
         with theirs:
@@ -196,7 +260,7 @@ class _Worker:
             )
         self.connection: Connection[Any, Any] = Connection(ours.detach())
         with contextlib.suppress(OSError):  # one that is dead already is reported when its answer is awaited
-            self.connection.send((sys.path, name, first, count, wrappers))
+            self.connection.send((sys.path, name, first, count, wrappers, restarts))
             self.connection.send_bytes(make)
 
     def ended(self) -> str:

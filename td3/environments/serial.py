@@ -1,18 +1,18 @@
 """Environments in this process, stepped one after the other."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium
 import numpy as np
 
-from td3 import seeding
 from td3.environments.actions import ActionMap
 from td3.environments.envs import check_flag, check_reward, patience, unpack
 from td3.environments.faults import CLOSING, PASSED_ON, BadValue, close_quietly, failure
 from td3.environments.observations import ObservationMap
-from td3.environments.tapes import Tape, random_state
-from td3.errors import EnvironmentFailure
+from td3.environments.restarts import Restarts
+from td3.environments.tapes import Tape, random_state, set_random_state
+from td3.errors import ConfigError, EnvironmentFailure
 from td3.types import Episode, Float32s, Rows, StepResult
 
 
@@ -26,8 +26,13 @@ class SerialEnvs:
         first: int = 0,
         role: str = "Environment",
         frame_stack: int = 1,
+        restarts: Restarts | None = None,
+        make_another: Callable[[], gymnasium.Env[Any, Any]] | None = None,
     ) -> None:
-        self.name, self.envs, self.role = name, envs, role
+        """`make_another` makes a wrapped environment in place of one that failed, as often as `restarts` allow."""
+        self.name, self.envs, self.role = name, list(envs), role
+        self._restarts, self._make_another = restarts or Restarts(), make_another
+        self._failures: list[str] = []  # that the next step reports
         self.first = first  # the number of envs[0] in the whole run
         self.num_envs = len(envs)
         self.observation = ObservationMap(envs[0].observation_space, frame_stack)
@@ -45,7 +50,7 @@ class SerialEnvs:
     def reset(self, seeds: Sequence[int], steps: Sequence[int] = ()) -> Rows:
         """Resets all environments with these seeds."""
         self._steps = max(steps, default=0)
-        return np.stack([self._reset(index, seed) for index, seed in enumerate(seeds)])
+        return np.stack([self._begin(index, seed) for index, seed in enumerate(seeds)])
 
     def step(self, actions: Float32s) -> StepResult:
         """Executes one action in each environment, one after the other."""
@@ -67,17 +72,68 @@ class SerialEnvs:
             observation=np.empty(shape, dtype),
         )
         executed = self.action.to_env(actions)
+        failed: dict[int, EnvironmentFailure] = {}
         for index in range(n):
-            (
-                result.next_observation[index],
-                result.reward[index],
-                result.terminated[index],
-                result.truncated[index],
-            ) = self._step(index, executed[index, ...])  # `...`: an array even for shape ()
+            try:
+                (
+                    result.next_observation[index],
+                    result.reward[index],
+                    result.terminated[index],
+                    result.truncated[index],
+                ) = self._step(index, executed[index, ...])  # `...`: an array even for shape ()
+            except EnvironmentFailure as problem:
+                if not self._restarts.allowed:
+                    raise
+                failed[index] = problem
+        self._restarts.count(list(failed.values()))
         for index, ended in enumerate(result.terminated | result.truncated):  # only now is this step sure to count
+            if index in failed:
+                row = self._begin_another(index, failed[index])
+                result.next_observation[index] = result.observation[index] = row
+                result.reward[index], result.terminated[index] = 0, False
+                result.truncated[index], result.valid[index] = True, False
+                continue
             self._tapes[index].add(actions[index])
-            result.observation[index] = self._reset(index, None) if ended else result.next_observation[index]
-        return result
+            result.observation[index] = self._begin(index, None) if ended else result.next_observation[index]
+        if not self._failures:  # nearly always
+            return result
+        failures, self._failures = tuple(self._failures), []
+        return result._replace(failures=failures)
+
+    def _begin(self, index: int, seed: int | None) -> Rows:
+        """Begins an episode; in a new environment where this one fails to, as often as is allowed."""
+        try:
+            return self._reset(index, seed)
+        except EnvironmentFailure as problem:
+            self._restarts.count([problem])
+            return self._begin_another(index, problem)
+
+    def _begin_another(self, index: int, problem: EnvironmentFailure) -> Rows:
+        """Makes a new environment in place of one that failed, and begins an episode from a fresh seed."""
+        attempt = 0
+        while True:
+            self._failures.append(str(problem))
+            try:
+                self._replace(index)
+                return self._reset(index, self._restarts.seed_for(self.first + index, self._steps, attempt))
+            except EnvironmentFailure as another:
+                self._restarts.count([another])
+                problem, attempt = another, attempt + 1
+
+    def _replace(self, index: int) -> None:
+        old = self.envs[index]
+        close_quietly(old.close)  # first: there may be room for one only, such as on a port
+        assert self._make_another is not None
+        try:
+            new = self._make_another()
+            if new.unwrapped is old.unwrapped:
+                raise ConfigError(f"env {self.name!r} must make a new one each time; it returned the same one twice.")
+            if (new.observation_space, new.action_space) != (old.observation_space, old.action_space):
+                raise ConfigError(f"env {self.name!r} made one with other spaces than before.")
+        except ConfigError as problem:
+            raise EnvironmentFailure(f"{self._who(index)}, restart: {problem}") from problem
+        self.envs[index] = new
+        self._renderers[index] = getattr(new.unwrapped, "mujoco_renderer", None)
 
     def capture(self) -> list[Episode]:
         """Returns each episode as the random state before its reset and the actions since."""
@@ -96,7 +152,7 @@ class SerialEnvs:
                 self._replay(index, episode, expected)
             except (BadValue, EnvironmentFailure) as problem:
                 failures[index] = f"Environment {self.first + index} cannot be brought back: {problem}"
-                now[index] = self._reset(index, seeds[index])
+                now[index] = self._begin(index, seeds[index])
         return now, failures
 
     def _replay(self, index: int, episode: Episode, expected: Rows) -> None:
@@ -109,7 +165,7 @@ class SerialEnvs:
         else:
             self._reset(index, 0)  # some environments have no random state before their first reset
             if start["random"] is not None:  # and some never have one
-                seeding.load_state(env.unwrapped.np_random, start["random"])
+                set_random_state(env, start["random"])
             observation = self._reset(index, None)
         for number, action in enumerate(episode.actions, 1):
             self._tapes[index].add(action)

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from td3.environments.families import family_advice
 from td3.environments.faults import STOPPED, describe_exception, message_of
 from td3.errors import ConfigError, TD3Error
 from td3.wording import brief, did_you_mean
@@ -21,7 +22,8 @@ def user_module(setting: str, text: str) -> ModuleType:
     except BaseException as problem:
         reason = message_of(problem) if isinstance(problem, ImportError) else describe_exception(problem)
         missing = isinstance(problem, ModuleNotFoundError) and module.startswith(problem.name or "\0")
-        near = near_module(module) if missing else ""
+        advice = family_advice(text)
+        near = (f" {advice[0].upper()}{advice[1:]}" if advice else near_module(module)) if missing else ""
         raise ConfigError(f"{setting} {text!r} cannot be imported: {reason}.{near}") from problem
 
 

@@ -83,7 +83,7 @@ class GymVectorEnvs:
         elif self.mode is AutoresetMode.DISABLED and ended.any():
             fresh = self._ask("reset", lambda: self._rows(self._reset(options={"reset_mask": ended.copy()})))
             look_at = np.where(ended[:, None], fresh, rows)
-        return StepResult(led_to, reward, terminated, truncated, valid, look_at)
+        return StepResult(led_to, reward, terminated & valid, truncated & valid, valid, look_at)
 
     def capture(self) -> list[Episode]:
         """Returns nothing to replay: how the episodes of a `VectorEnv` began cannot be known."""

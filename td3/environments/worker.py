@@ -35,14 +35,14 @@ def main(descriptor: int, parent: int, tied: int) -> None:
 
 def serve(connection: "Connection[Any, Any]") -> None:
     """Makes the environments that the parent asks for, and answers its calls."""
-    path, name, first, count, wrappers = connection.recv()
+    path, name, first, count, wrappers, restarts = connection.recv()
     sys.path[:] = path  # the user's modules are found where the parent found them
     by_value = connection.recv_bytes()
     envs: list[SerialEnvs] = []
 
     def start() -> tuple[Any, Any]:
         """Makes the environments, and returns their spaces."""
-        envs.append(make_local(name, cloudpickle.loads(by_value), first, count, wrappers))
+        envs.append(make_local(name, cloudpickle.loads(by_value), first, count, wrappers, restarts))
         return envs[0].observation.space, envs[0].action.space
 
     who = f"Environment {first} ({name})"

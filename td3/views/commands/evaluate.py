@@ -36,6 +36,8 @@ def run(chosen: Namespace) -> int:
     for note in agent.notes:
         say(f"Note: {note}")
     evaluation = evaluate(agent, episodes, seed)
+    for failure in evaluation.failures:
+        say(f"Note: {failure} A new one was made.")
     name = env_name(agent.config.env)
     if chosen.json:
         answer(
