@@ -21,11 +21,10 @@ from td3.environments.processes import ProcessEnvs
 from td3.environments.serial import SerialEnvs
 from td3.environments.user_code import user_module
 from td3.environments.vector import GymVectorEnvs
-from td3.environments.wrappers import Wrappers
+from td3.environments.wrappers import PLAIN, Wrappers
 from td3.errors import ConfigError, SpaceError, TD3Error
 from td3.wording import did_you_mean
 
-PLAIN = Wrappers()  # none
 NONE: Mapping[str, Any] = MappingProxyType({})
 SPACES = ("observation_space", "action_space")
 OTHERS = ("unwrapped", "metadata", "render_mode")
@@ -165,7 +164,7 @@ def serial_envs(
         spaces = [(env.observation_space, env.action_space) for env in envs]
         if any(pair != spaces[0] for pair in spaces):
             raise ConfigError(f"env {name!r} makes environments with different spaces: they cannot share one agent.")
-        return SerialEnvs(name, envs, first, role, wrappers.frame_stack)
+        return SerialEnvs(name, envs, first, role, wrappers)
 
 
 def check_apart(name: str, envs: list[Any]) -> None:

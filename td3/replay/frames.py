@@ -1,4 +1,4 @@
-"""The ring of frames: stores each frame once, and makes s, s' and their stacks when they are sampled."""
+"""The ring of time steps: stores each observation once, and makes s, s' and their stacks when they are sampled."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,19 +14,20 @@ from td3.types import Batch, Layout, Rows, Transitions
 
 
 class FrameMemory:
-    """A ring of time steps. Each stores one observation, with its newest frame alone, and the action that led to it.
+    """A ring of time steps. Each stores the newest frame and numbers of one observation, and the action that led there.
 
     The action comes with its reward and `terminated`. A transition is a time step together with those before it: s' is
-    the stack of frames that ends at this time step, s the stack that ends one time step earlier. The first time step of
-    an episode has no action; stacks that would reach further back repeat its frame, as the environment's own stacks do.
-    `capacity` counts time steps: an episode of n transitions takes n + 1 of them.
+    the stack that ends at this time step, s the stack that ends one time step earlier; `frame_stack` says how many
+    frames are stacked, `history` how many observations of numbers. The first time step of an episode has no action;
+    stacks that would reach further back repeat it, as the environment's own stacks do. `capacity` counts time steps: an
+    episode of n transitions takes n + 1 of them.
     """
 
     def __init__(self, capacity: int, layout: Layout, action_size: int, n_step: int = 1, gamma: float = 0.99) -> None:
         self.capacity, self.layout, self.n_step, self.gamma = capacity, layout, n_step, gamma
         self.columns: dict[str, NDArray[Any]] = {
             "frame": np.empty((capacity, layout.frame), np.uint8),
-            "numbers": np.empty((capacity, layout.numbers), np.float32),
+            "numbers": np.empty((capacity, layout.step_numbers), np.float32),
             "action": np.empty((capacity, action_size), np.float32),
             "reward": np.empty(capacity, np.float32),
             "terminated": np.empty(capacity, np.bool_),
@@ -39,8 +40,8 @@ class FrameMemory:
 
     @staticmethod
     def smallest_capacity(layout: Layout, num_envs: int) -> int:
-        """Returns how many time steps must fit: a transition needs the frames before it, in every environment."""
-        return 2 * num_envs * (layout.stack + 1)
+        """Returns how many time steps must fit: a transition needs those before it, in every environment."""
+        return 2 * num_envs * (layout.depth + 1)
 
     @property
     def oldest(self) -> int:
@@ -58,7 +59,11 @@ class FrameMemory:
 
     def add(self, rows: Transitions) -> None:
         """Adds each transition as the time step it led to; an episode's first adds its beginning before that."""
-        assert (self.layout.frames(rows.observation)[:, 1:] == self.layout.frames(rows.next_observation)[:, :-1]).all()
+        layout, both = self.layout, (rows.observation, rows.next_observation)
+        frames, next_frames = map(layout.frames, both)
+        numbers, next_numbers = map(layout.vectors, both)
+        assert (frames[:, 1:] == next_frames[:, :-1]).all()
+        assert (numbers[:, layout.step_numbers :] == next_numbers[:, : layout.numbers - layout.step_numbers]).all()
         led_to = self._time_steps(rows.next_observation, rows, begins=False)
         began = self._time_steps(rows.observation, rows, begins=True)
         each = np.arange(len(rows.first))
@@ -70,7 +75,7 @@ class FrameMemory:
         blank = np.float32(0 if begins else 1)
         return {
             "frame": self.layout.frames(observation)[:, -1],
-            "numbers": self.layout.vectors(observation),
+            "numbers": self.layout.newest(observation),
             "action": rows.action * blank,
             "reward": rows.reward * blank,
             "terminated": rows.terminated & (not begins),
@@ -85,7 +90,7 @@ class FrameMemory:
         self.links.add(first, rows["env"], rows["begins"])
         self.written = first + len(rows["reward"])
         number = reach = np.arange(first, self.written)
-        for _ in range(self.layout.stack):
+        for _ in range(self.layout.depth):
             reach = np.where(reach >= self.oldest, self.links.before(reach % self.capacity), NONE)
         self._reach[number % self.capacity] = reach + 1
 
@@ -99,7 +104,7 @@ class FrameMemory:
         return {name: column[indices] for name, column in self.columns.items()}
 
     def can_sample(self, indices: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Returns which of these indices end a transition that has all its frames still stored."""
+        """Returns which of these indices end a transition that has all its time steps still stored."""
         valid: NDArray[np.bool_] = (self._reach[indices] > self.oldest) & ~self.columns["begins"][indices]
         return valid
 
@@ -128,10 +133,13 @@ class FrameMemory:
         return Batch(*map(torch.from_numpy, arrays))
 
     def _observations(self, indices: NDArray[np.int64]) -> Rows:
-        """Returns the observations at these time steps: the frames up to each, the oldest first, and its numbers."""
-        stacked = np.empty((len(indices), self.layout.stack), np.int64)
+        """Returns the observations at these time steps: the frames and the numbers up to each, the oldest first."""
+        layout = self.layout
+        stacked = np.empty((len(indices), layout.depth), np.int64)
         at = indices
-        for depth in reversed(range(self.layout.stack)):
+        for depth in reversed(range(layout.depth)):
             stacked[:, depth] = at
             at = self.links.before(at) % self.capacity
-        return self.layout.joined(self.columns["frame"][stacked], self.columns["numbers"][indices])
+        frames = self.columns["frame"][stacked[:, layout.depth - layout.stack :]]
+        numbers = self.columns["numbers"][stacked[:, layout.depth - layout.history :]]
+        return layout.joined(frames, numbers.reshape(len(indices), layout.numbers))
