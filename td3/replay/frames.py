@@ -59,26 +59,35 @@ class FrameMemory:
 
     def add(self, rows: Transitions) -> None:
         """Adds each transition as the time step it led to; an episode's first adds its beginning before that."""
-        layout, both = self.layout, (rows.observation, rows.next_observation)
-        frames, next_frames = map(layout.frames, both)
-        numbers, next_numbers = map(layout.vectors, both)
-        assert (frames[:, 1:] == next_frames[:, :-1]).all()
-        assert (numbers[:, layout.step_numbers :] == next_numbers[:, : layout.numbers - layout.step_numbers]).all()
+        assert self._overlap(rows.observation, rows.next_observation)
         led_to = self._time_steps(rows.next_observation, rows, begins=False)
+        if not np.count_nonzero(rows.first):
+            self.load(led_to)
+            return
         began = self._time_steps(rows.observation, rows, begins=True)
         each = np.arange(len(rows.first))
         order = np.argsort(np.concatenate([each[rows.first], each]), kind="stable")  # a beginning, then where it led
         self.load({name: np.concatenate([began[name][rows.first], led_to[name]])[order] for name in self.columns})
 
+    def _overlap(self, observation: Rows, next_observation: Rows) -> bool:
+        """Returns whether s' has all of s but the oldest frame and the oldest numbers."""
+        layout, once = self.layout, self.layout.step_numbers
+        frames, next_frames = layout.frames(observation), layout.frames(next_observation)
+        numbers, next_numbers = layout.vectors(observation), layout.vectors(next_observation)
+        same_numbers = layout.history == 1 or np.array_equal(numbers[:, once:], next_numbers[:, :-once])
+        return same_numbers and (layout.stack == 1 or np.array_equal(frames[:, 1:], next_frames[:, :-1]))
+
     def _time_steps(self, observation: Rows, rows: Transitions, begins: bool) -> dict[str, NDArray[Any]]:
         """Returns observations with what led to them: nothing where an episode begins."""
-        blank = np.float32(0 if begins else 1)
+        action, reward, terminated = rows.action, rows.reward, rows.terminated
+        if begins:
+            action, reward, terminated = action * np.float32(0), reward * np.float32(0), terminated & False
         return {
             "frame": self.layout.frames(observation)[:, -1],
             "numbers": self.layout.newest(observation),
-            "action": rows.action * blank,
-            "reward": rows.reward * blank,
-            "terminated": rows.terminated & (not begins),
+            "action": action,
+            "reward": reward,
+            "terminated": terminated,
             "begins": np.full(len(rows.reward), begins),
             "env": rows.env,
         }
@@ -120,26 +129,32 @@ class FrameMemory:
 
     def batch(self, indices: NDArray[np.int64]) -> Batch:
         """Returns these transitions, each with what n steps led to."""
-        columns = self.columns
+        columns, depth = self.columns, self.layout.depth
         ahead = look_ahead(indices, self.links, columns["reward"], self.n_step, self.gamma)
+        led_here = self._led_to(indices, depth + 1)
+        led_on = led_here[:, 1:] if ahead.last is indices else self._led_to(ahead.last, depth)
         arrays = (
-            self._observations(self.links.before(indices) % self.capacity),
+            self._observations(led_here[:, :-1]),
             columns["action"].take(indices, axis=0),
             ahead.reward,
-            self._observations(ahead.last),
+            self._observations(led_on),
             columns["terminated"].take(ahead.last).astype(np.float32),
             ahead.discount,
         )
         return Batch(*map(torch.from_numpy, arrays))
 
-    def _observations(self, indices: NDArray[np.int64]) -> Rows:
-        """Returns the observations at these time steps: the frames and the numbers up to each, the oldest first."""
+    def _led_to(self, indices: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+        """Returns the indices of the last time steps up to each of these, (B, count), the oldest first."""
+        led_to = np.empty((len(indices), count), np.int64)
+        led_to[:, -1] = indices
+        for depth in reversed(range(count - 1)):
+            indices = self.links.before(indices) % self.capacity
+            led_to[:, depth] = indices
+        return led_to
+
+    def _observations(self, led_to: NDArray[np.int64]) -> Rows:
+        """Returns the observations that these time steps make, (B, depth): frames and numbers, the oldest first."""
         layout = self.layout
-        stacked = np.empty((len(indices), layout.depth), np.int64)
-        at = indices
-        for depth in reversed(range(layout.depth)):
-            stacked[:, depth] = at
-            at = self.links.before(at) % self.capacity
-        frames = self.columns["frame"][stacked[:, layout.depth - layout.stack :]]
-        numbers = self.columns["numbers"][stacked[:, layout.depth - layout.history :]]
-        return layout.joined(frames, numbers.reshape(len(indices), layout.numbers))
+        numbers = self.columns["numbers"].take(led_to[:, layout.depth - layout.history :], axis=0)
+        numbers = numbers.reshape(len(led_to), layout.numbers)
+        return layout.joined(self.columns["frame"][led_to[:, layout.depth - layout.stack :]], numbers)
