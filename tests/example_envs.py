@@ -65,17 +65,6 @@ class Drifting(gymnasium.Env):
         return self.place, -float(np.abs(self.place).sum()), False, self.count == 12, {}
 
 
-class HiddenVelocity(gymnasium.ObservationWrapper):
-    """Pendulum without its velocity: one observation does not say which way it swings, two do."""
-
-    def __init__(self, **how: Any) -> None:
-        super().__init__(gymnasium.make("Pendulum-v1", **how))
-        self.observation_space = spaces.Box(-1, 1, (2,), np.float32)
-
-    def observation(self, observation: Any) -> Any:
-        return observation[:2]
-
-
 class Spaces(gymnasium.Env):
     """Any two spaces; observes samples, ends after 10 steps, remembers the action it was given."""
 

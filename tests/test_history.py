@@ -3,6 +3,7 @@
 import json
 import sys
 from functools import partial
+from pathlib import Path
 
 import cloudpickle
 import gymnasium
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from engines import needs_native
-from example_envs import Counting, HiddenVelocity
+from example_envs import Counting
 from gymnasium import spaces
 from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers import FrameStackObservation
@@ -29,6 +30,12 @@ from td3.offline import COLUMNS
 from td3.replay import FrameMemory, Memory, bytes_per_transition, make_memory, smallest_capacity
 from td3.types import Layout
 from td3.views.env_report import check_environment, lines_of
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT)) if str(ROOT) not in sys.path else None
+
+from examples import hidden_velocity
+from examples.hidden_velocity import HiddenVelocity
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that a worker need not import this file, and PyTorch
 GAMMA = 0.9
@@ -367,3 +374,10 @@ def test_the_map_of_joined_observations_keeps_the_space_of_one():
     assert observation.space == Counting.observation_space
     assert wrappers.map_of(observation.space).layout == observation.layout == Layout(observation.layout.parts, 1, 5)
     assert ObservationMap(observation.space).layout.history == 1
+
+
+def test_the_example_trains_with_and_without_a_history(capsys):
+    returns = hidden_velocity.main(1_030, 1)
+    assert {history: len(each) for history, each in returns.items()} == {1: 2, 3: 2}
+    assert all(-2_500 < each < 0 for both in returns.values() for each in both)
+    assert capsys.readouterr().out.count("\n") == 4
