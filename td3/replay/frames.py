@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from td3.errors import RunError
-from td3.replay.links import NONE, Links, look_ahead
+from td3.replay.links import FEW, NONE, Links, NStep, look_ahead
 from td3.replay.memory import drop_overwritten, write
 from td3.types import Batch, Layout, Rows, Transitions
 
@@ -98,10 +98,23 @@ class FrameMemory:
         write(self.columns, rows, first, self.capacity)
         self.links.add(first, rows["env"], rows["begins"])
         self.written = first + len(rows["reward"])
-        number = reach = np.arange(first, self.written)
+        if self.written - first <= FEW:
+            for number in range(first, self.written):
+                self._reach[number % self.capacity] = self._oldest_needed(number) + 1
+            return
+        numbers = reach = np.arange(first, self.written)
         for _ in range(self.layout.depth):
             reach = np.where(reach >= self.oldest, self.links.before(reach % self.capacity), NONE)
-        self._reach[number % self.capacity] = reach + 1
+        self._reach[numbers % self.capacity] = reach + 1
+
+    def _oldest_needed(self, number: int) -> int:
+        """Returns the same for one time step, which is faster for a few; NONE where it is overwritten."""
+        oldest = self.oldest
+        for _ in range(self.layout.depth):
+            if number < oldest:
+                return NONE
+            number = self.links.number_before(number % self.capacity)
+        return number
 
     def break_links(self) -> None:
         """Links what is added next to nothing before it: time steps in between are missing."""
@@ -130,7 +143,7 @@ class FrameMemory:
     def batch(self, indices: NDArray[np.int64]) -> Batch:
         """Returns these transitions, each with what n steps led to."""
         columns, depth = self.columns, self.layout.depth
-        ahead = look_ahead(indices, self.links, columns["reward"], self.n_step, self.gamma)
+        ahead = self._look_ahead(indices)
         led_here = self._led_to(indices, depth + 1)
         led_on = led_here[:, 1:] if ahead.last is indices else self._led_to(ahead.last, depth)
         arrays = (
@@ -142,6 +155,13 @@ class FrameMemory:
             ahead.discount,
         )
         return Batch(*map(torch.from_numpy, arrays))
+
+    def _look_ahead(self, indices: NDArray[np.int64]) -> NStep:
+        """Returns what n steps led to."""
+        reward = self.columns["reward"]
+        if self.n_step > 1:
+            return look_ahead(indices, self.links, reward, self.n_step, self.gamma)
+        return NStep(reward.take(indices), indices, np.full(len(indices), self.gamma, np.float32))  # in less time
 
     def _led_to(self, indices: NDArray[np.int64], count: int) -> NDArray[np.int64]:
         """Returns the indices of the last time steps up to each of these, (B, count), the oldest first."""
