@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import td3
-from td3.environments import ActionMap, ObservationMap
+from td3.environments import ActionMap, Wrappers
 from td3.environments.space_data import space_from_data
 from td3.errors import RunError, TD3Error
 from td3.replay import make_memory
@@ -80,7 +80,7 @@ def fingerprint(run: Path, env: str | None = None) -> str:
         for name, array in sorted(chosen.arrays(group).items()):
             digest.update(name.encode() + array.tobytes())
     settings = td3.Config.from_data({**state["config"], "env": "any"})
-    observation = ObservationMap(space_from_data(state["spaces"]["observation"]), settings.frame_stack)
+    observation = Wrappers.of(settings).map_of(space_from_data(state["spaces"]["observation"]))
     action = ActionMap(space_from_data(state["spaces"]["action"]))
     memory = make_memory(settings.buffer_size, observation.layout, action.size, settings.n_step, settings.gamma)
     chosen.fill(memory, state)

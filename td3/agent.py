@@ -59,7 +59,7 @@ class Agent:
         return f"<td3.Agent of {env_name(self.config.env)}, trained for {counted(self.step, 'step')}>"
 
     def make_env(self) -> Any:
-        """The Gymnasium environment as this agent sees it: drawn, shrunk and stacked as in training."""
+        """The Gymnasium environment as this agent sees it: drawn, shrunk, stacked and joined as in training."""
         if not self.trusted:
             raise ConfigError(why_not_trusted(self.config))
         return make_single(self.config.env, Wrappers.of(self.config), self.config.env_args)
@@ -92,7 +92,7 @@ def _agent_in(chosen: Checkpoint, env: Any, parts: Parts) -> Agent:
     check_kinds(state.get("spaces"))
     try:
         spaces = state["spaces"]
-        observation = ObservationMap(space_from_data(spaces["observation"]), config.frame_stack)
+        observation = Wrappers.of(config).map_of(space_from_data(spaces["observation"]))
         action = ActionMap(space_from_data(spaces["action"]))
         check_fits(bytes_of_policy(config, observation.layout, action.size))
         small = replace(config, buffer_size=1, device="cpu", compile=False)  # it acts, and learns nothing

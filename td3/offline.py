@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from td3.config import Config
-from td3.environments import Wrappers, make_envs
+from td3.environments import ObservationMap, Wrappers, make_envs
 from td3.environments.faults import BadValue
 from td3.errors import ConfigError
 from td3.interfaces import Collected, MakeNoise
-from td3.types import Policy, Transitions
+from td3.types import Bools, Policy, Rows, Transitions
 
 COLUMNS = ("observation", "action", "reward", "next_observation", "terminated")
 
@@ -22,12 +22,14 @@ class Dataset:
 
     `columns` are arrays by the names in `COLUMNS`, a row for each transition, in the environment's own units and in the
     order they were played. The environment of the config says what the columns mean, and is what evaluations play.
+    With `history`, numbers are those of single observations: they are joined here.
     """
 
     def __init__(self, columns: Mapping[str, Any], config: Config, _make_noise: MakeNoise) -> None:
         self._columns, self.num_envs, self.steps, self._handed_out = columns, 1, 0, False
         envs = make_envs(config.env, wrappers=Wrappers.of(config), env_args=config.env_args)
         self.observation_map, self.action_map = envs.observation, envs.action
+        self._single_map = ObservationMap(envs.observation.space, config.frame_stack)
         envs.close()
         if missing := [name for name in COLUMNS if name not in columns]:
             raise ConfigError(f"The dataset has no {missing[0]}; it needs {', '.join(COLUMNS)}.")
@@ -84,7 +86,21 @@ class Dataset:
         observation, next_observation = columns["observation"], columns["next_observation"]
         first = np.ones(self._rows, np.bool_)  # an episode begins where a row does not follow on the one before it
         first[1:] = columns["terminated"][:-1] | (next_observation[:-1] != observation[1:]).any(axis=1)
+        if self.observation_map.layout.history > 1:
+            columns["observation"], columns["next_observation"] = self._joined(observation, next_observation, first)
         return Transitions(**columns, env=np.zeros(self._rows, np.int32), first=first)
+
+    def _joined(self, observation: Rows, next_observation: Rows, first: Bools) -> tuple[Rows, Rows]:
+        """Joins each row's numbers with those before it in its episode; the first stands for those there were not."""
+        single, layout = self._single_map.layout, self.observation_map.layout
+        row = np.arange(self._rows)
+        began = np.maximum.accumulate(np.where(first, row, 0))
+        numbers, next_numbers = single.vectors(observation), single.vectors(next_observation)
+        before = [numbers[np.maximum(row - back, began)] for back in reversed(range(layout.history))]
+        return (
+            layout.joined(layout.frames(observation), np.concatenate(before, axis=1)),
+            layout.joined(layout.frames(next_observation), np.concatenate([*before[1:], next_numbers], axis=1)),
+        )
 
     def _empty(self) -> Transitions:
         observation = np.zeros((0, self.observation_map.size), self.observation_map.layout.dtype)
@@ -95,7 +111,7 @@ class Dataset:
         values = self._columns[name]
         try:
             if name.endswith("observation"):
-                column = self.observation_map.flatten(values, self._rows)
+                column = self._single_map.flatten(values, self._rows)
             elif name == "action":
                 column = self.action_map.from_env(values)
             elif name == "reward":

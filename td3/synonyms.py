@@ -71,6 +71,8 @@ _SETTINGS = {
         frame_size""",
     "use {grey}": "gray grayscale greyscale",
     "use {frame_stack}": "stack n_stack num_stack frames_stack stack_frames num_frames_stack stack_size",
+    "use {history}": """history_length history_len history_size obs_history observation_history num_history n_history
+        obs_horizon n_obs_steps observation_stack obs_stack stack_obs stack_observations state_history""",
     "use {action_repeat}": "frame_skip repeat repeat_action action_repeats skip",
     "use {random_shift}": "augment augmentation random_crop pad image_pad",
     "use {stop_at}": """reward_threshold return_threshold target_return target_reward stop_reward stop_return

@@ -44,18 +44,21 @@ PlacedParts = tuple[tuple[Part, slice], ...]
 class Layout:
     """How a row holds the parts of an observation.
 
-    Rows of float32 parts alone are float32: one part after the other. With uint8 parts, such as images, rows are bytes:
-    first `stack` frames, the oldest first, each of which has every uint8 part once; then the float32 parts' bytes.
+    Rows of float32 parts alone are float32: `history` observations, the oldest first, each with one part after the
+    other. With uint8 parts, such as images, rows are bytes: first `stack` frames, the oldest first, each of which has
+    every uint8 part once; then the float32 parts' bytes.
     """
 
     parts: tuple[Part, ...]  # in the observation's own order
     stack: int
+    history: int
 
-    def __init__(self, parts: int | Iterable[Part], stack: int = 1) -> None:
+    def __init__(self, parts: int | Iterable[Part], stack: int = 1, history: int = 1) -> None:
         """Takes parts; a number stands for one vector of that length."""
         vector = (Part("observation", "vector", (parts,)),) if isinstance(parts, int) else tuple(parts)
         object.__setattr__(self, "parts", vector)
         object.__setattr__(self, "stack", stack)
+        object.__setattr__(self, "history", history)
 
     @cached_property
     def frame_parts(self) -> PlacedParts:
@@ -64,7 +67,7 @@ class Layout:
 
     @cached_property
     def number_parts(self) -> PlacedParts:
-        """The float32 parts, each with its slice of a row's numbers."""
+        """The float32 parts, each with its slice of the numbers of one time step."""
         return _placed(part for part in self.parts if part.dtype == "float32")
 
     @cached_property
@@ -73,9 +76,19 @@ class Layout:
         return sum(part.size for part, _ in self.frame_parts)
 
     @cached_property
-    def numbers(self) -> int:
-        """Numbers of all float32 parts."""
+    def step_numbers(self) -> int:
+        """Numbers of all float32 parts, of one time step."""
         return sum(part.size for part, _ in self.number_parts)
+
+    @cached_property
+    def numbers(self) -> int:
+        """Numbers of a row: those of `history` time steps."""
+        return self.history * self.step_numbers
+
+    @cached_property
+    def depth(self) -> int:
+        """Time steps that a row is made of."""
+        return max(self.stack, self.history)
 
     @cached_property
     def size(self) -> int:
@@ -96,6 +109,10 @@ class Layout:
         if not self.frame:
             return rows
         return np.ascontiguousarray(rows[:, self.stack * self.frame :]).view(np.float32)
+
+    def newest(self, rows: Rows) -> Float32s:
+        """Returns the numbers of the newest time step of each row, (n, step_numbers)."""
+        return self.vectors(rows)[:, self.numbers - self.step_numbers :]
 
     def joined(self, frames: Bytes, vectors: Float32s) -> Rows:
         """Joins frames (n, stack, frame) and numbers (n, numbers) to rows."""

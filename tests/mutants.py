@@ -26,9 +26,12 @@ ALGORITHM, TARGETS, MEMORY, COLLECTION, NOISE, VECTOR = (
     "td3.environments.vector",
 )
 LINKS, FRAME_MEMORY = "td3.replay.links", "td3.replay.frames"
+HISTORY, OBSERVATIONS = "td3.environments.history", "td3.environments.observations"
+PREPROCESSING = "td3.learner.preprocessing"
 SESSION, STATE, RESUMING = "td3.session", "td3.learner.state", "td3.resuming"
 STEPS, STREAMS, ADJACENCY, RESUME = "test_fifteen_steps", "test_collection", "test_vector_environments", "resume_guards"
 FRAMES = "test_frames: each_row_knows, stacks_and_looks, a_row_that_looks, rows_of_several, nothing_spans, draws_are"
+JOINED = "test_history: numbers_and_categories, statistics_are, an_environment_may"
 
 MUTANTS = [
     ("the larger of both targets", ALGORITHM, "torch.minimum(", "torch.maximum(", STEPS),
@@ -81,6 +84,10 @@ MUTANTS = [
     ("links to what was overwritten stay", LINKS, "self._after[number % self.capacity] = 0", "pass", FRAMES),
     ("environments linked with each other", LINKS, "changes[1:-1] = env[1:] != env[:-1]", "changes[1:-1] = False", FRAMES),
     ("rows of an environment in any order", LINKS, "order = np.argsort(env, kind=\"stable\")", "order = np.argsort(env, kind=\"stable\")[::-1]", FRAMES),
+    ("an episode linked to the one before, row by row", LINKS, "(number if first else before) + 1", "before + 1", FRAMES),
+    ("a look ahead over an episode's end, row by row", LINKS, "if not first and before >= oldest", "if before >= oldest", FRAMES),
+    ("a look ahead over the write head, row by row", LINKS, "and before >= oldest", "and before >= 0", FRAMES),
+    ("links to what was overwritten stay, row by row", LINKS, "self._after[number % capacity] = 0", "pass", FRAMES),
     ("a missing stretch is linked over", LINKS, "self._newest[:] = NONE", "pass", RESUME),
     ("rewards ahead not discounted", LINKS, "np.where(active, discount * reward[last], 0)", "np.where(active, reward[last], 0)", FRAMES),
     ("the last reward counted again", LINKS, "np.where(active, discount * reward[last], 0)", "discount * reward[last]", FRAMES),
@@ -89,14 +96,20 @@ MUTANTS = [
     # Frames stored once
     ("moments that end no transition sampled", FRAME_MEMORY, " & ~self.columns[\"begins\"][indices]", "", FRAMES),
     ("stacks of overwritten frames sampled", FRAME_MEMORY, "(self._reach[indices] > self.oldest)", "(self._reach[indices] > 0)", FRAMES),
-    ("a stack of one frame fewer is enough", FRAME_MEMORY, "for _ in range(self.layout.stack):", "for _ in range(self.layout.stack - 1):", FRAMES),
-    ("the newest frame first", FRAME_MEMORY, "for depth in reversed(range(self.layout.stack)):", "for depth in range(self.layout.stack):", FRAMES),
-    ("one frame over and over", FRAME_MEMORY, "at = self.links.before(at) % self.capacity", "pass", FRAMES),
-    ("s and s' the same", FRAME_MEMORY, "self._observations(self.links.before(indices) % self.capacity)", "self._observations(indices)", FRAMES),
-    ("s' one step on, whatever n", FRAME_MEMORY, "self._observations(ahead.last)", "self._observations(indices)", FRAMES),
+    ("a stack of one frame fewer is enough", FRAME_MEMORY, "for _ in range(self.layout.depth):\n            reach", "for _ in range(self.layout.depth - 1):\n            reach", FRAMES),
+    ("one frame fewer, row by row", FRAME_MEMORY, "for _ in range(self.layout.depth):\n            if", "for _ in range(self.layout.depth - 1):\n            if", FRAMES),
+    ("the newest frame first", FRAME_MEMORY, "for depth in reversed(range(count - 1)):", "for depth in range(count - 1):", FRAMES),
+    ("one frame over and over", FRAME_MEMORY, "indices = self.links.before(indices) % self.capacity", "pass", FRAMES),
+    ("s and s' the same", FRAME_MEMORY, "self._observations(led_here[:, :-1])", "self._observations(led_here[:, 1:])", FRAMES),
+    ("s' one step on, whatever n", FRAME_MEMORY, "else self._led_to(ahead.last, depth)", "else led_here[:, 1:]", FRAMES),
     ("terminated of the first of n steps", FRAME_MEMORY, "take(ahead.last).astype", "take(indices).astype", FRAMES),
     ("where an episode began comes after where it led", FRAME_MEMORY, "np.concatenate([each[rows.first], each])", "np.concatenate([each[rows.first] + 0.5, each])", FRAMES),
-    ("numbers of the moment before", FRAME_MEMORY, "self.columns[\"numbers\"][indices]", "self.columns[\"numbers\"][stacked[:, 0]]", FRAMES),
+    ("numbers of the moment before", FRAME_MEMORY, "led_to[:, layout.depth - layout.history :]", "led_to[:, : layout.history]", FRAMES),
+    ("a history of the oldest time steps", FRAME_MEMORY, "led_to[:, layout.depth - layout.history :]", "led_to[:, : layout.history]", JOINED),
+    ("an episode joined to the one before", HISTORY, "self._held.clear()", "pass", JOINED),
+    ("one array joined again and again", HISTORY, "as_array(name, value).copy()", "as_array(name, value)", JOINED),
+    ("joined part by part", OBSERVATIONS, "np.concatenate(numbers, axis=2).reshape(len(numbers[0]), -1)", "np.concatenate([each.reshape(len(each), -1) for each in numbers], axis=1)", JOINED),
+    ("statistics of the oldest observation", PREPROCESSING, "self.layout.newest(rows.observation)", "self.layout.vectors(rows.observation)[:, : self.layout.step_numbers]", JOINED),
     # Going on after a stop
     ("replay's stream begins again", SESSION, "seeding.load_state(self.replay_rng, state[\"replay\"])", "pass", RESUME),
     ("smoothing's stream begins again", SESSION, "seeding.load_state(self.smoothing_rng, state[\"smoothing\"])", "pass", RESUME),

@@ -510,6 +510,15 @@ class Seen(Painted):
 
 
 @pytest.mark.usefixtures("in_process")
+def test_an_agent_with_a_history_is_filmed_as_it_was_evaluated(tmp_path):
+    list(td3.train(config(env=Painted, history=3), tmp_path / "run"))
+    assert len(frames((tmp_path / "run" / "film.webp").read_bytes())) == 10
+    (artist,) = drawing()
+    _, evaluated = (one for one in Painted.made if one.render_mode is None)
+    assert artist.actions == evaluated.actions[:10]
+
+
+@pytest.mark.usefixtures("in_process")
 def test_a_world_that_is_an_image_already_is_filmed_as_it_draws_itself(tmp_path):
     list(td3.train(config(env=Seen, frame_stack=3, **SEEING), tmp_path / "run"))
     found = frames((tmp_path / "run" / "film.webp").read_bytes())

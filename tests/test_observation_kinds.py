@@ -170,6 +170,23 @@ def test_neighbours_that_are_passed_on_as_they_are_share_one_encoder_and_alone_n
     assert type(encoder_of(Layout(parts), config())) is VectorEncoder
 
 
+def test_an_encoder_encodes_every_observation_that_is_joined():
+    envs = make_envs(with_camera, wrappers=Wrappers(frame_stack=2, history=3))
+    settings = config(with_camera, frame_stack=2, history=3)
+    layout = envs.observation.layout
+    encoder, rows = encoder_of(layout, settings), torch.from_numpy(envs.reset([0, 1][:1]))
+    numbers = torch.from_numpy(layout.vectors(rows.numpy())).reshape(3, 4)
+    features = encoder(rows)
+    assert features.shape == (1, encoder.size) == (1, 6 + 3 * 7)
+    *_, table = encoder.parts
+    for step, (heading, *speed, tone) in enumerate(numbers):
+        sine_and_cosine = torch.stack([heading.sin(), heading.cos()])
+        expected = torch.cat([sine_and_cosine, torch.stack(speed), table(tone.reshape(1, 1))[0]])
+        assert torch.equal(features[0, 6 + 7 * step : 6 + 7 * step + 7], expected)
+    assert "1 angle of float32 × 3 observations" in "\n".join(lines_of(check_environment(settings)))
+    assert "; its encoder outputs 6 features" in "\n".join(lines_of(check_environment(settings)))
+
+
 @pytest.mark.parametrize("settings", [{}, {"n_step": 3, "normalize_observations": True}], ids=["plain", "more"])
 @pytest.mark.parametrize("name", list(ENVS))
 def test_a_run_with_such_parts_is_recorded_and_resumed_to_the_bit(name, settings, tmp_path):

@@ -704,6 +704,39 @@ def test_the_steps_say_who_reads_the_frames_and_how_the_encoder_moved(page, seei
     assert all("encoder" not in said[step] for step in (4, 6, 8, 9, 11, 14))
 
 
+def test_the_steps_show_joined_observations_one_by_one(page, tmp_path):
+    small = {"hidden": (16,), "batch_size": 8, "warmup_steps": 60, "log_every": 1}
+    config = Config(env="Pendulum-v1", history=10, steps=64, eval_every=0, film=False, threads=1, **small)
+    for _ in train(config, tmp_path / "joined"):
+        pass
+    record = records_of(tmp_path / "joined")[-1]
+    lines = (tmp_path / "joined" / "updates.jsonl").read_bytes().splitlines(keepends=True)
+    forged = [{**record, "update": 900 + n, "history": one} for n, one in enumerate([{}, 7, {"observations": 1e9}])]
+    (tmp_path / "joined" / "updates.jsonl").write_bytes(
+        b"".join([*lines, *(msgspec.json.encode(one) + b"\n" for one in forged)])
+    )
+    with visiting(page, tmp_path) as address:
+        steps = f"{address}steps?id={Watched(tmp_path, tmp_path / 'joined').id}&update="
+        opened(page, f"{steps}{record['update']}&step=1")
+        assert page.locator("[data-name=sight]").get_attribute("data-value") == "3 numbers × 10 observations"
+        assert page.locator("[data-name=transition_bytes]").get_attribute("data-value") == "50"
+        opened(page, f"{steps}{record['update']}&step=4&row=2")
+        captions = page.locator(".strip .caption").all_inner_texts()
+        assert captions == [
+            *(f"state s, observation {n} of 10, row 2" for n in range(3, 11)),
+            "action a, row 2",
+            *(f"next state s′, observation {n} of 10, row 2" for n in range(3, 11)),
+        ]
+        tiles = page.locator("[data-name=observation][data-value]").evaluate_all(
+            "(all) => all.map((one) => one.dataset)"
+        )
+        assert [int(one["column"]) for one in tiles] == list(range(24))
+        assert [float(one["value"]) for one in tiles] == record["rows"]["observation"][1]
+        for one in forged:
+            opened(page, f"{steps}{one['update']}&step=4&row=2")
+            assert page.locator(".strip").count() == 3
+
+
 def hostile_images(images):
     """What a record may claim; none of it is ours."""
     (picture,) = images["pictures"]

@@ -60,6 +60,12 @@ class Config:
     action_repeat: int = task(
         1, "repeats every action this many times, as one step; the rewards are summed", at_least=1, at_most=100
     )
+    history: int = task(
+        1,
+        "consecutive observations of numbers that are joined into one, for delays and hidden velocities",
+        at_least=1,
+        at_most=64,
+    )
     steps: int = task(1_000_000, "environment steps to train for, over all environments", at_least=1, at_most=MOST)
     seed: int = task(0, "seed of every random number generator", at_least=0, at_most=2**63 - 1)
     preset: str = task(

@@ -23,7 +23,10 @@ def describe_bounds(low: NDArray[np.float64], high: NDArray[np.float64]) -> str:
 
 
 def describe_layout(layout: Layout) -> str:
-    """Writes what an agent observes in a few words: '17 observations', '3 frames of 84×84×3 and 5 numbers'."""
+    """Writes what an agent observes in a few words.
+
+    '17 observations', '17 numbers × 4 observations', '3 frames of 84×84×3 and 5 numbers'.
+    """
     texts = []
     if layout.frame_parts:
         sizes = ["×".join(map(str, (*part.shape[1:], part.shape[0]))) for part, _ in layout.frame_parts]
@@ -32,9 +35,10 @@ def describe_layout(layout: Layout) -> str:
     numbers: Counter[str] = Counter()
     for part, _ in layout.number_parts:
         numbers[NOUNS.get(part.kind, part.kind)] += part.size
-    if not texts and set(numbers) == {"number"}:
+    if not texts and layout.history == 1 and set(numbers) == {"number"}:
         return counted(layout.numbers, "observation")
-    return " and ".join([*texts, *(counted(many, noun) for noun, many in numbers.items())])
+    times = f" × {layout.history} observations" if layout.history > 1 else ""
+    return " and ".join([*texts, *(f"{counted(many, noun)}{times}" for noun, many in numbers.items())])
 
 
 def oddities(observation: ObservationMap, action: ActionMap) -> list[str]:

@@ -24,11 +24,10 @@ from td3.environments.restarts import Restarts
 from td3.environments.serial import SerialEnvs
 from td3.environments.user_code import user_module
 from td3.environments.vector import GymVectorEnvs
-from td3.environments.wrappers import Wrappers
+from td3.environments.wrappers import PLAIN, Wrappers
 from td3.errors import ConfigError, SpaceError, TD3Error
 from td3.wording import did_you_mean
 
-PLAIN = Wrappers()  # none
 NONE: Mapping[str, Any] = MappingProxyType({})
 SPACES = ("observation_space", "action_space")
 OTHERS = ("unwrapped", "metadata", "render_mode")
@@ -184,7 +183,7 @@ def serial_envs(
         make_another = partial(_another, name, make, wrappers)
         if twin := real_valued_twin(name, envs[0]):
             raise no_box(envs[0].action_space, twin)
-        return SerialEnvs(name, envs, first, role, wrappers.frame_stack, restarts, make_another)
+        return SerialEnvs(name, envs, first, role, wrappers, restarts, make_another)
 
 
 def real_valued_twin(name: str, env: gymnasium.Env[Any, Any]) -> str:

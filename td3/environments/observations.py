@@ -32,15 +32,17 @@ Take = Callable[[Any], Any]  # a whole observation → the value of one leaf
 class ObservationMap:
     """Maps observations to rows, leaf by leaf, and checks shape, dtype and finiteness.
 
-    `frame_stack` is how many frames every image comes with, stacked in front of its own dimensions.
+    `frame_stack` is how many frames every image comes with, stacked in front of its own dimensions, which the space
+    has too. `history` is how many values all other leaves come with, in front as well; the space is that of one value.
     """
 
-    def __init__(self, space: Space[Any], frame_stack: int = 1) -> None:
+    def __init__(self, space: Space[Any], frame_stack: int = 1, history: int = 1) -> None:
         self.space = space
-        self.leaves: list[Leaf] = list(_leaves(space, "observation", _itself, frame_stack))
+        self.leaves: list[Leaf] = list(_leaves(space, "observation", _itself, frame_stack, history))
         self._frames = [leaf for leaf in self.leaves if leaf.part.dtype == "uint8"]
         self._numbers = [leaf for leaf in self.leaves if leaf.part.dtype == "float32"]
-        self.layout = Layout((leaf.part for leaf in self.leaves), frame_stack if self._frames else 1)
+        parts = (leaf.part for leaf in self.leaves)
+        self.layout = Layout(parts, frame_stack if self._frames else 1, history if self._numbers else 1)
         self.size = self.layout.size
         if self.size == 0:
             raise SpaceError(f"The observation space {space} is empty: there is nothing to observe.")
@@ -61,6 +63,8 @@ class ObservationMap:
 
     def _flatten(self, observation: Any, count: int | None) -> Rows:
         numbers = [leaf.flatten(observation, count) for leaf in self._numbers]
+        if self.layout.history > 1:  # of one time step after the other
+            numbers = [np.concatenate(numbers, axis=2).reshape(len(numbers[0]), -1)]
         if not self._frames:
             return numbers[0] if len(numbers) == 1 else np.concatenate(numbers, axis=1)
         frames = np.concatenate([leaf.flatten(observation, count) for leaf in self._frames], axis=2)
@@ -71,7 +75,7 @@ class ObservationMap:
         """Maps one observation or a batch of them to rows, (n, size); returns them, and whether it was a batch."""
         leaf = self.leaves[0]
         value = leaf.value(observation)
-        if value.ndim == len(leaf.shape) + 1:  # one more dimension in front than the space has
+        if value.ndim == len(leaf.expected) + 1:  # one more dimension in front than an observation has
             return self.flatten(observation, len(value)), True
         return self.flatten_one(observation)[None], False
 
@@ -86,10 +90,12 @@ class Leaf(ABC):
     kind: ClassVar[str]
     stored_dtype: ClassVar[str] = "float32"
 
-    def __init__(self, name: str, take: Take, space: Space[Any], frame_stack: int = 1) -> None:
+    def __init__(self, name: str, take: Take, space: Space[Any], frame_stack: int = 1, history: int = 1) -> None:
         self.name, self.take, self.space = name, take, space
         self.shape, self.dtype = space.shape or (), np.dtype(space.dtype)
-        self.stack = frame_stack if self.stored_dtype == "uint8" else 1
+        self.stack = frame_stack if self.stored_dtype == "uint8" else history
+        self.history = 1 if self.stored_dtype == "uint8" else history
+        self.expected = self.shape if self.history == 1 else (history, *self.shape)  # of a value in an observation
         self.part = Part(name, self.kind, self.stored_shape(), self.stored_dtype)
         self.size = self.part.size  # of a row or, where frames are stored, of a frame
 
@@ -113,12 +119,16 @@ class Leaf(ABC):
     def flatten(self, observation: Any, count: int | None) -> NDArray[Any]:
         """Takes the leaf out of an observation, or of a batch of `count`, checks it and converts it."""
         value = self.value(observation)
-        expected = self.shape if count is None else (count, *self.shape)
+        expected = self.expected if count is None else (count, *self.expected)
         if value.shape != expected:
             raise BadValue(f"{self.name} has shape {value.shape}, not {expected}")
         if value.dtype != self.dtype and not self.is_dtype(value.dtype):
             raise BadValue(f"{self.name} has dtype {value.dtype}, not {self.dtype}")
-        return self.convert(value, 1 if count is None else count)
+        many = 1 if count is None else count
+        if self.history == 1:
+            return self.convert(value, many)
+        values = value.reshape(many * self.history, *self.shape)
+        return self.convert(values, many * self.history).reshape(many, self.history, self.size)
 
     def value(self, observation: Any) -> NDArray[Any]:
         """Returns the leaf's value in an observation, as an array."""
@@ -242,26 +252,29 @@ def added_kinds() -> dict[str, type[Leaf]]:
     return {kind: leaf for kind, leaf in KINDS.items() if kind not in OWN}
 
 
-def _leaves(space: Space[Any], name: str, take: Take, frame_stack: int) -> Iterator[Leaf]:
+def kind_of(name: str, space: Space[Any], frame_stack: int) -> type[Leaf] | None:
+    """Returns the kind that accepts this space as a leaf, or None."""
+    return next((kind for kind in reversed(KINDS.values()) if kind.accepts(name, space, frame_stack)), None)
+
+
+def _leaves(space: Space[Any], name: str, take: Take, frame_stack: int, history: int) -> Iterator[Leaf]:
     """Yields the leaves of a space, in its own order; a MultiDiscrete is one Discrete per entry."""
-    for kind in reversed(KINDS.values()):
-        if kind.accepts(name, space, frame_stack):
-            yield kind(name, take, space, frame_stack)
-            return
-    if isinstance(space, spaces.Dict):
+    if kind := kind_of(name, space, frame_stack):
+        yield kind(name, take, space, frame_stack, history)
+    elif isinstance(space, spaces.Dict):
         for key, inner in space.spaces.items():
             if not isinstance(key, str | int):
                 raise SpaceError(f"{name} has the key {key!r}; TD3 reads Dicts whose keys are text or whole numbers.")
-            yield from _leaves(inner, f"{name}[{key!r}]", _then(take, itemgetter(key)), frame_stack)
+            yield from _leaves(inner, f"{name}[{key!r}]", _then(take, itemgetter(key)), frame_stack, history)
     elif isinstance(space, spaces.Tuple):
         for index, inner in enumerate(space.spaces):
-            yield from _leaves(inner, f"{name}[{index}]", _then(take, itemgetter(index)), frame_stack)
+            yield from _leaves(inner, f"{name}[{index}]", _then(take, itemgetter(index)), frame_stack, history)
     elif isinstance(space, spaces.MultiDiscrete):
         starts = np.broadcast_to(space.start, space.nvec.shape)
         for where in np.ndindex(space.nvec.shape):
             entry = spaces.Discrete(int(space.nvec[where]), start=int(starts[where]))
             pick = _then(_then(take, np.asarray), itemgetter((..., *where)))
-            yield from _leaves(entry, f"{name}{list(where)}", pick, frame_stack)
+            yield from _leaves(entry, f"{name}{list(where)}", pick, frame_stack, history)
     else:
         raise SpaceError(
             f"{name} is a {type(space).__name__}, which TD3 cannot read: {space}. "

@@ -58,7 +58,7 @@ class ProcessEnvs:
             for share in self._shares:
                 self._workers.append(self._worker(share))
             spaces = self._answers("start", max(timeout, START_TIMEOUT))[0]
-            self.observation: ObservationMap = ObservationMap(spaces[0], wrappers.frame_stack)
+            self.observation: ObservationMap = wrappers.map_of(spaces[0])
             self.action: ActionMap = ActionMap(spaces[1])
         except BaseException:
             self.close()

@@ -9,9 +9,9 @@ import numpy as np
 from td3.environments.actions import ActionMap
 from td3.environments.envs import check_flag, check_reward, patience, unpack
 from td3.environments.faults import CLOSING, PASSED_ON, BadValue, close_quietly, failure
-from td3.environments.observations import ObservationMap
 from td3.environments.restarts import Restarts
 from td3.environments.tapes import Tape, random_state, set_random_state
+from td3.environments.wrappers import PLAIN, Wrappers
 from td3.errors import ConfigError, EnvironmentFailure
 from td3.types import Episode, Float32s, Rows, StepResult
 
@@ -25,7 +25,7 @@ class SerialEnvs:
         envs: Sequence[gymnasium.Env[Any, Any]],
         first: int = 0,
         role: str = "Environment",
-        frame_stack: int = 1,
+        wrappers: Wrappers = PLAIN,
         restarts: Restarts | None = None,
         make_another: Callable[[], gymnasium.Env[Any, Any]] | None = None,
     ) -> None:
@@ -35,7 +35,7 @@ class SerialEnvs:
         self._failures: list[str] = []  # that the next step reports
         self.first = first  # the number of envs[0] in the whole run
         self.num_envs = len(envs)
-        self.observation = ObservationMap(envs[0].observation_space, frame_stack)
+        self.observation = wrappers.observation_map(envs[0])
         self.action = ActionMap(envs[0].action_space)
         self._shape, self._dtype = (self.num_envs, self.observation.size), self.observation.layout.dtype
         self._renderers = [getattr(env.unwrapped, "mujoco_renderer", None) for env in envs]

@@ -1,4 +1,4 @@
-"""Wrappers for images: rendered observations, resized, grey, stacked; repeated actions."""
+"""Wrappers: repeated actions; rendered observations; images resized, grey, stacked; numbers joined."""
 
 import contextlib
 import functools
@@ -15,12 +15,12 @@ from gymnasium.spaces import Space
 from numpy.typing import NDArray
 
 from td3.config import Config
+from td3.environments.history import Joined, Path
 from td3.environments.images import arrangement, is_image
+from td3.environments.observations import ObservationMap
 from td3.errors import ConfigError, SpaceError
 
 FINER = 4  # times the size: what cannot smooth its edges is rendered so much larger, and averaged
-
-Path = tuple[Any, ...]  # the keys and indices that lead to a part of an observation
 
 
 class Wrappers(NamedTuple):
@@ -31,6 +31,7 @@ class Wrappers(NamedTuple):
     grey: bool = False
     frame_stack: int = 1
     action_repeat: int = 1
+    history: int = 1
 
     @classmethod
     def of(cls, config: Config) -> "Wrappers":
@@ -50,7 +51,20 @@ class Wrappers(NamedTuple):
             env = Rendered(env, self.pixels)
         if self.resize or self.grey or self.frame_stack > 1:
             env = Prepared(env, self.resize, self.grey, self.frame_stack)
+        if self.history > 1:
+            env = Joined(env, self.history, self.frame_stack)
         return env
+
+    def observation_map(self, env: gymnasium.Env[Any, Any]) -> ObservationMap:
+        """Returns the map of what a wrapped environment observes."""
+        return self.map_of(env.single_space if isinstance(env, Joined) else env.observation_space)
+
+    def map_of(self, space: Space[Any]) -> ObservationMap:
+        """Returns the same map, from the `space` that it has."""
+        return ObservationMap(space, self.frame_stack, self.history)
+
+
+PLAIN = Wrappers()  # none
 
 
 class Repeated(gymnasium.Wrapper[Any, Any, Any, Any]):

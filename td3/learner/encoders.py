@@ -63,7 +63,8 @@ class ImageEncoder(nn.Module):
 
 
 # Makes a module from a part, its stack and the config. The module takes (B, size) float32 numbers, or (B, stack,
-# size) bytes where frames are stored; it returns (B, features), and its `size` is how many features those are.
+# size) bytes where frames are stored; it returns (B, features), and its `size` is how many features those are. Numbers
+# of several time steps (`history`) are given to it one time step after the other, and the features are joined.
 MakeEncoder = Callable[[Part, int, Config], Any]
 
 
@@ -103,21 +104,25 @@ class CombinedEncoder(nn.Module):
                 numbers += [(ENCODERS[part.kind](part, 1, config), span) for part, span in placed]
         self.parts = nn.ModuleList(encoder for encoder, _ in (*frames, *numbers))
         self._frames, self._numbers = [span for _, span in frames], [span for _, span in numbers]
-        self.size: int = sum(encoder.size for encoder, _ in (*frames, *numbers))
+        of_numbers = sum(encoder.size for encoder, _ in numbers)
+        self.size: int = sum(encoder.size for encoder, _ in frames) + layout.history * of_numbers
 
     def forward(self, observation: Tensor) -> Tensor:
         """Maps (B, row) to (B, features of all parts)."""
-        encoders, features, numbers = list(self.parts), [], observation
+        encoders, features, numbers, layout = list(self.parts), [], observation, self.layout
         if self._frames:
-            layout = self.layout
             stacks, numbers = observation.split([layout.stack * layout.frame, 4 * layout.numbers], dim=1)
             frames = stacks.reshape(len(observation), layout.stack, layout.frame)
             features = [encoders.pop(0)(frames[..., span]) for span in self._frames]
             if self._numbers:
                 aligned = numbers.clone(memory_format=torch.contiguous_format)  # aligned for float32
                 numbers = aligned.view(torch.float32).to(features[0])
-        features += [encoder(numbers[:, span]) for encoder, span in zip(encoders, self._numbers, strict=True)]
-        return torch.cat(features, dim=1)
+        if layout.history > 1 and self._numbers:
+            numbers = numbers.reshape(len(observation) * layout.history, layout.step_numbers)
+        of_numbers = [encoder(numbers[:, span]) for encoder, span in zip(encoders, self._numbers, strict=True)]
+        if layout.history > 1 and self._numbers:  # one time step after the other, as they are in a row
+            of_numbers = [torch.cat(of_numbers, dim=1).reshape(len(observation), -1)]
+        return torch.cat(features + of_numbers, dim=1)
 
 
 Encoder = VectorEncoder | CombinedEncoder

@@ -128,7 +128,8 @@ def check_settings(config: Config, layout: Layout, num_envs: int) -> None:
     least = smallest_capacity(layout, num_envs)
     if config.buffer_size < least:
         raise ConfigError(
-            f"buffer_size must be at least {least:,} here: each frame is stored once, so a transition needs "
+            f"buffer_size must be at least {least:,} here: each {'frame' if layout.frame else 'observation'} is "
+            "stored once, so a transition needs "
             f"those before it; got {config.buffer_size:,}."
         )
 

@@ -43,7 +43,8 @@ class Normalizer:
     """Normalises observations by the running mean and variance of all that were observed while training.
 
     The memory stores raw observations: the current statistics are applied when sampling and acting. Only training adds
-    to them, an evaluation does not.
+    to them, an evaluation does not. They are of single observations: where several are joined (`history`), each adds to
+    them once, when it is the newest, and all of them are normalised alike.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -51,14 +52,14 @@ class Normalizer:
         spans = [span for part, span in layout.number_parts if preprocessing_of(part).normalised]
         size = sum(span.stop - span.start for span in spans)
         self._columns: Any = (
-            slice(None) if size == layout.numbers else np.r_[(slice(0, 0), *spans)]
+            slice(None) if size == layout.step_numbers else np.r_[(slice(0, 0), *spans)]
         )  # nearly always all of them
         self.count = np.zeros(())
         self.mean, self.squares = np.zeros((2, size))  # the sum of squares is around the mean
 
     def add(self, rows: Transitions) -> None:
         """Adds the observations before each action to the statistics."""
-        numbers = self.layout.vectors(rows.observation)[:, self._columns].astype(np.float64)
+        numbers = self.layout.newest(rows.observation)[:, self._columns].astype(np.float64)
         if not len(numbers):
             return
         count = self.count + len(numbers)
@@ -71,12 +72,13 @@ class Normalizer:
     def __call__(self, rows: Rows) -> Rows:
         """Returns the same rows with their numbers normalised."""
         variance = self.squares / self.count if self.count > 1 else np.ones_like(self.squares)
-        numbers = self.layout.vectors(rows)
+        numbers = self.layout.vectors(rows).reshape(len(rows) * self.layout.history, self.layout.step_numbers)
         scaled = (numbers[:, self._columns] - self.mean) / np.sqrt(variance + SMALLEST_VARIANCE)
         normal = np.clip(scaled, -CLIP, CLIP).astype(np.float32)
-        if len(self.mean) < self.layout.numbers:  # some are left as they are
+        if len(self.mean) < self.layout.step_numbers:  # some are left as they are
             some, normal = normal, numbers.copy()
             normal[:, self._columns] = some
+        normal = normal.reshape(len(rows), self.layout.numbers)
         return self.layout.joined(self.layout.frames(rows), normal) if self.layout.frame else normal
 
     def tensors(self) -> dict[str, Tensor]:

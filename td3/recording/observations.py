@@ -13,11 +13,17 @@ from td3.types import Bytes, Layout, Part
 
 IMAGES, FRAMES, SIDE = 2, 4, 32  # of images: the first ones, the newest frames of each, and pixels of the longer side
 LONGEST_NAME = 100  # letters
+NUMBERS = 24  # of a vector: the first ones
 
 
 def numbers_of(layout: Layout, observation: Tensor) -> Tensor:
-    """Returns the numbers of all float32 parts, whatever their kind, as they are stored."""
-    return torch.from_numpy(layout.vectors(observation.cpu().numpy()))
+    """Returns the first numbers of all float32 parts, whatever their kind, as they are stored.
+
+    Where several observations are joined, those of the newest that fit, the oldest of them first; of one at least.
+    """
+    numbers, each = torch.from_numpy(layout.vectors(observation.cpu().numpy())), layout.step_numbers
+    shown = min(layout.history, max(1, NUMBERS // max(1, each)))
+    return numbers[:, layout.numbers - shown * each :][:, :NUMBERS]
 
 
 def record_images(layout: Layout, observations: tuple[Tensor, Tensor]) -> dict[str, Any]:

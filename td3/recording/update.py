@@ -11,11 +11,10 @@ from torch.optim import Optimizer
 from td3.learner import Learner
 from td3.metrics import AT_AN_END
 from td3.recording.measures import distances, histogram, lengths
-from td3.recording.observations import numbers_of, record_images
+from td3.recording.observations import NUMBERS, numbers_of, record_images
 from td3.types import Batch, Bools, Sample, Update
 
 SHOWN = 6  # rows of the batch that are recorded in full
-NUMBERS = 24  # of a vector: the first ones
 HISTOGRAMS = 32  # dimensions of the action that have one
 SETTINGS = (
     "gamma", "tau", "policy_delay", "target_noise", "noise_clip", "actor_lr", "critic_lr", "batch_size", "hidden",
@@ -98,11 +97,17 @@ def _memory(learner: Learner, sample: Sample) -> dict[str, Any]:
 
 
 def _encoded(learner: Learner, batch: Batch, before: Before) -> dict[str, Any]:
-    """Records images, or how many features an encoder of your own makes of numbers; nothing of plain vectors."""
-    if learner.layout.frame_parts:
-        return {"images": _images(learner, batch, before)}
+    """Records joined observations, images, and how many features an encoder of your own makes of numbers.
+
+    Nothing of plain vectors.
+    """
+    layout, memory = learner.layout, learner.memory
+    joined = {"observations": layout.history, "transition_bytes": memory.nbytes // memory.capacity}
+    history = {"history": joined} if layout.history > 1 else {}
+    if layout.frame_parts:
+        return {**history, "images": _images(learner, batch, before)}
     features = before.features.shape[1]
-    return {"features": features} if features != learner.layout.numbers else {}
+    return {**history, "features": features} if features != layout.numbers else history
 
 
 def _images(learner: Learner, batch: Batch, before: Before) -> dict[str, Any]:

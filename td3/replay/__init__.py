@@ -1,10 +1,9 @@
 """The replay memory: stores transitions as typed arrays, and samples batches of them.
 
-`Memory` stores rows of float32 observations, s and s' of each transition. `FrameMemory` stores each frame once, and
-makes s, s' and their stacks when they are sampled. Both look n steps ahead by the same `Links`.
+`Memory` stores rows of float32 observations, s and s' of each transition. `FrameMemory` stores each frame, or each
+observation that is joined with others, once, and makes s, s' and their stacks when they are sampled. Both look n steps
+ahead by the same `Links`.
 """
-
-from typing import Any
 
 from td3.replay.frames import FrameMemory
 from td3.replay.memory import Memory
@@ -13,20 +12,20 @@ from td3.types import Layout
 
 AnyMemory = Memory | FrameMemory
 
-# By the dtype of a row, see `Layout`: whatever a part's kind, it is stored as float32 numbers or as frames of bytes.
-MEMORIES: dict[str, Any] = {"float32": Memory, "uint8": FrameMemory}
+
+def memory_of(layout: Layout) -> type[AnyMemory]:
+    """Returns the kind of memory for such observations: whatever is stacked when sampled is stored by time steps."""
+    return FrameMemory if layout.frame or layout.history > 1 else Memory
 
 
 def make_memory(capacity: int, layout: Layout, action_size: int, n_step: int, gamma: float) -> AnyMemory:
     """Makes the memory for such observations."""
-    memory: AnyMemory = MEMORIES[layout.dtype.name](capacity, layout, action_size, n_step, gamma)
-    return memory
+    return memory_of(layout)(capacity, layout, action_size, n_step, gamma)
 
 
 def smallest_capacity(layout: Layout, num_envs: int) -> int:
     """Returns the capacity from which on a memory of such observations always has something to sample."""
-    least: int = MEMORIES[layout.dtype.name].smallest_capacity(layout, num_envs)
-    return least
+    return memory_of(layout).smallest_capacity(layout, num_envs)
 
 
 def bytes_per_transition(layout: Layout, action_size: int, n_step: int = 1) -> int:
@@ -35,7 +34,6 @@ def bytes_per_transition(layout: Layout, action_size: int, n_step: int = 1) -> i
 
 
 __all__ = [
-    "MEMORIES",
     "AnyMemory",
     "FrameMemory",
     "Memory",

@@ -1,4 +1,4 @@
-"""The ring of frames: stores each frame once, and makes s, s' and their stacks when they are sampled."""
+"""The ring of time steps: stores each observation once, and makes s, s' and their stacks when they are sampled."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,25 +8,26 @@ import torch
 from numpy.typing import NDArray
 
 from td3.errors import RunError
-from td3.replay.links import NONE, Links, look_ahead
+from td3.replay.links import FEW, NONE, Links, NStep, look_ahead
 from td3.replay.memory import drop_overwritten, write
 from td3.types import Batch, Layout, Rows, Transitions
 
 
 class FrameMemory:
-    """A ring of time steps. Each stores one observation, with its newest frame alone, and the action that led to it.
+    """A ring of time steps. Each stores the newest frame and numbers of one observation, and the action that led there.
 
     The action comes with its reward and `terminated`. A transition is a time step together with those before it: s' is
-    the stack of frames that ends at this time step, s the stack that ends one time step earlier. The first time step of
-    an episode has no action; stacks that would reach further back repeat its frame, as the environment's own stacks do.
-    `capacity` counts time steps: an episode of n transitions takes n + 1 of them.
+    the stack that ends at this time step, s the stack that ends one time step earlier; `frame_stack` says how many
+    frames are stacked, `history` how many observations of numbers. The first time step of an episode has no action;
+    stacks that would reach further back repeat it, as the environment's own stacks do. `capacity` counts time steps: an
+    episode of n transitions takes n + 1 of them.
     """
 
     def __init__(self, capacity: int, layout: Layout, action_size: int, n_step: int = 1, gamma: float = 0.99) -> None:
         self.capacity, self.layout, self.n_step, self.gamma = capacity, layout, n_step, gamma
         self.columns: dict[str, NDArray[Any]] = {
             "frame": np.empty((capacity, layout.frame), np.uint8),
-            "numbers": np.empty((capacity, layout.numbers), np.float32),
+            "numbers": np.empty((capacity, layout.step_numbers), np.float32),
             "action": np.empty((capacity, action_size), np.float32),
             "reward": np.empty(capacity, np.float32),
             "terminated": np.empty(capacity, np.bool_),
@@ -39,8 +40,8 @@ class FrameMemory:
 
     @staticmethod
     def smallest_capacity(layout: Layout, num_envs: int) -> int:
-        """Returns how many time steps must fit: a transition needs the frames before it, in every environment."""
-        return 2 * num_envs * (layout.stack + 1)
+        """Returns how many time steps must fit: a transition needs those before it, in every environment."""
+        return 2 * num_envs * (layout.depth + 1)
 
     @property
     def oldest(self) -> int:
@@ -58,22 +59,35 @@ class FrameMemory:
 
     def add(self, rows: Transitions) -> None:
         """Adds each transition as the time step it led to; an episode's first adds its beginning before that."""
-        assert (self.layout.frames(rows.observation)[:, 1:] == self.layout.frames(rows.next_observation)[:, :-1]).all()
+        assert self._overlap(rows.observation, rows.next_observation)
         led_to = self._time_steps(rows.next_observation, rows, begins=False)
+        if not np.count_nonzero(rows.first):
+            self.load(led_to)
+            return
         began = self._time_steps(rows.observation, rows, begins=True)
         each = np.arange(len(rows.first))
         order = np.argsort(np.concatenate([each[rows.first], each]), kind="stable")  # a beginning, then where it led
         self.load({name: np.concatenate([began[name][rows.first], led_to[name]])[order] for name in self.columns})
 
+    def _overlap(self, observation: Rows, next_observation: Rows) -> bool:
+        """Returns whether s' has all of s but the oldest frame and the oldest numbers."""
+        layout, once = self.layout, self.layout.step_numbers
+        frames, next_frames = layout.frames(observation), layout.frames(next_observation)
+        numbers, next_numbers = layout.vectors(observation), layout.vectors(next_observation)
+        same_numbers = layout.history == 1 or np.array_equal(numbers[:, once:], next_numbers[:, :-once])
+        return same_numbers and (layout.stack == 1 or np.array_equal(frames[:, 1:], next_frames[:, :-1]))
+
     def _time_steps(self, observation: Rows, rows: Transitions, begins: bool) -> dict[str, NDArray[Any]]:
         """Returns observations with what led to them: nothing where an episode begins."""
-        blank = np.float32(0 if begins else 1)
+        action, reward, terminated = rows.action, rows.reward, rows.terminated
+        if begins:
+            action, reward, terminated = action * np.float32(0), reward * np.float32(0), terminated & False
         return {
             "frame": self.layout.frames(observation)[:, -1],
-            "numbers": self.layout.vectors(observation),
-            "action": rows.action * blank,
-            "reward": rows.reward * blank,
-            "terminated": rows.terminated & (not begins),
+            "numbers": self.layout.newest(observation),
+            "action": action,
+            "reward": reward,
+            "terminated": terminated,
             "begins": np.full(len(rows.reward), begins),
             "env": rows.env,
         }
@@ -84,10 +98,23 @@ class FrameMemory:
         write(self.columns, rows, first, self.capacity)
         self.links.add(first, rows["env"], rows["begins"])
         self.written = first + len(rows["reward"])
-        number = reach = np.arange(first, self.written)
-        for _ in range(self.layout.stack):
+        if self.written - first <= FEW:
+            for number in range(first, self.written):
+                self._reach[number % self.capacity] = self._oldest_needed(number) + 1
+            return
+        numbers = reach = np.arange(first, self.written)
+        for _ in range(self.layout.depth):
             reach = np.where(reach >= self.oldest, self.links.before(reach % self.capacity), NONE)
-        self._reach[number % self.capacity] = reach + 1
+        self._reach[numbers % self.capacity] = reach + 1
+
+    def _oldest_needed(self, number: int) -> int:
+        """Returns the same for one time step, which is faster for a few; NONE where it is overwritten."""
+        oldest = self.oldest
+        for _ in range(self.layout.depth):
+            if number < oldest:
+                return NONE
+            number = self.links.number_before(number % self.capacity)
+        return number
 
     def break_links(self) -> None:
         """Links what is added next to nothing before it: time steps in between are missing."""
@@ -99,7 +126,7 @@ class FrameMemory:
         return {name: column[indices] for name, column in self.columns.items()}
 
     def can_sample(self, indices: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Returns which of these indices end a transition that has all its frames still stored."""
+        """Returns which of these indices end a transition that has all its time steps still stored."""
         valid: NDArray[np.bool_] = (self._reach[indices] > self.oldest) & ~self.columns["begins"][indices]
         return valid
 
@@ -115,23 +142,39 @@ class FrameMemory:
 
     def batch(self, indices: NDArray[np.int64]) -> Batch:
         """Returns these transitions, each with what n steps led to."""
-        columns = self.columns
-        ahead = look_ahead(indices, self.links, columns["reward"], self.n_step, self.gamma)
+        columns, depth = self.columns, self.layout.depth
+        ahead = self._look_ahead(indices)
+        led_here = self._led_to(indices, depth + 1)
+        led_on = led_here[:, 1:] if ahead.last is indices else self._led_to(ahead.last, depth)
         arrays = (
-            self._observations(self.links.before(indices) % self.capacity),
+            self._observations(led_here[:, :-1]),
             columns["action"].take(indices, axis=0),
             ahead.reward,
-            self._observations(ahead.last),
+            self._observations(led_on),
             columns["terminated"].take(ahead.last).astype(np.float32),
             ahead.discount,
         )
         return Batch(*map(torch.from_numpy, arrays))
 
-    def _observations(self, indices: NDArray[np.int64]) -> Rows:
-        """Returns the observations at these time steps: the frames up to each, the oldest first, and its numbers."""
-        stacked = np.empty((len(indices), self.layout.stack), np.int64)
-        at = indices
-        for depth in reversed(range(self.layout.stack)):
-            stacked[:, depth] = at
-            at = self.links.before(at) % self.capacity
-        return self.layout.joined(self.columns["frame"][stacked], self.columns["numbers"][indices])
+    def _look_ahead(self, indices: NDArray[np.int64]) -> NStep:
+        """Returns what n steps led to."""
+        reward = self.columns["reward"]
+        if self.n_step > 1:
+            return look_ahead(indices, self.links, reward, self.n_step, self.gamma)
+        return NStep(reward.take(indices), indices, np.full(len(indices), self.gamma, np.float32))  # in less time
+
+    def _led_to(self, indices: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+        """Returns the indices of the last time steps up to each of these, (B, count), the oldest first."""
+        led_to = np.empty((len(indices), count), np.int64)
+        led_to[:, -1] = indices
+        for depth in reversed(range(count - 1)):
+            indices = self.links.before(indices) % self.capacity
+            led_to[:, depth] = indices
+        return led_to
+
+    def _observations(self, led_to: NDArray[np.int64]) -> Rows:
+        """Returns the observations that these time steps make, (B, depth): frames and numbers, the oldest first."""
+        layout = self.layout
+        numbers = self.columns["numbers"].take(led_to[:, layout.depth - layout.history :], axis=0)
+        numbers = numbers.reshape(len(led_to), layout.numbers)
+        return layout.joined(self.columns["frame"][led_to[:, layout.depth - layout.stack :]], numbers)

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from td3.types import Bools, Float32s
 
+FEW = 4  # rows that are added one by one
 NONE = -1  # stored as 0, and every number plus 1: an array of zeros takes no RAM until it is written
 
 
@@ -36,6 +37,10 @@ class Links:
         """Returns the numbers of the rows before; a row's own where it begins an episode; NONE where there was none."""
         return self._before[indices] - 1
 
+    def number_before(self, index: int) -> int:
+        """Returns the same for one row."""
+        return int(self._before[index]) - 1
+
     def after(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """Returns the indices of the rows after, or NONE where there is none yet."""
         return self._after[indices] - 1
@@ -46,6 +51,9 @@ class Links:
         if len(env) and env.max() >= len(self._newest):
             more = np.full(env.max() + 1 - len(self._newest), NONE, np.int64)
             self._newest = np.concatenate([self._newest, more])
+        if len(env) <= FEW:
+            self._add_few(first_number, env.tolist(), begins.tolist())
+            return
         order = np.argsort(env, kind="stable")  # each environment's rows together, in the order they were written
         env, begins, number = env[order], begins[order], np.arange(first_number, end)[order]
         changes = np.ones(len(env) + 1, np.bool_)
@@ -57,6 +65,17 @@ class Links:
         self._after[number % self.capacity] = 0
         held = ~begins & (before >= max(0, end - self.capacity))
         self._after[before[held] % self.capacity] = number[held] % self.capacity + 1
+
+    def _add_few(self, first_number: int, envs: list[int], begins: list[bool]) -> None:
+        """Does the same row by row, which is faster for a few."""
+        capacity, oldest = self.capacity, max(0, first_number + len(envs) - self.capacity)
+        for number, (env, first) in enumerate(zip(envs, begins, strict=True), first_number):
+            before = int(self._newest[env])
+            self._newest[env] = number
+            self._before[number % capacity] = (number if first else before) + 1
+            self._after[number % capacity] = 0
+            if not first and before >= oldest:
+                self._after[before % capacity] = number % capacity + 1
 
 
 class NStep(NamedTuple):

@@ -89,7 +89,15 @@ def reading(leaf: Leaf, config: Config) -> dict[str, Any]:
 def read_vector(leaf: Leaf, config: Config, how: str = "") -> dict[str, Any]:
     """Describes numbers that are passed on as they are."""
     normal = ", normalised" if config.normalize_observations else ""
-    return {"numbers": leaf.part.size, "read": f"{counted(leaf.part.size, 'number')}{how}{normal}"}
+    return {
+        "numbers": leaf.stack * leaf.part.size,
+        "read": f"{counted(leaf.part.size, 'number')}{how}{times(leaf)}{normal}",
+    }
+
+
+def times(leaf: Leaf) -> str:
+    """Returns how many observations of a leaf are joined, if there are several."""
+    return f" × {leaf.history} observations, each stored once" if leaf.history > 1 else ""
 
 
 def read_category(leaf: Leaf, config: Config) -> dict[str, Any]:
@@ -113,8 +121,9 @@ def read_image(leaf: Leaf, config: Config) -> dict[str, Any]:
 
 def read_other(leaf: Leaf, config: Config) -> dict[str, Any]:
     """Describes a kind that was added: what is stored, and what its encoder makes of it."""
-    features: int = ENCODERS[leaf.kind](leaf.part, leaf.stack, config).size
-    stored = f"{counted(leaf.stack * leaf.part.size, leaf.kind)} of {leaf.part.dtype}"
+    frames = leaf.stack // leaf.history
+    features: int = leaf.history * ENCODERS[leaf.kind](leaf.part, frames, config).size
+    stored = f"{counted(frames * leaf.part.size, leaf.kind)} of {leaf.part.dtype}{times(leaf)}"
     return {"numbers": features, "read": f"{stored}; its encoder outputs {counted(features, 'feature')}"}
 
 

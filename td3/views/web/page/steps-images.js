@@ -167,10 +167,11 @@ function place(picture, stack, frame) {
   return stack > 1 ? `frame ${Math.floor(number / channels) + 1} of ${stack}, ${which}` : which;
 }
 
-/** All that is observed at once: 3 frames of 32×32 grey and 5 numbers. */
-export function sightOf({ images, observation_size: numbers }) {
-  const parts = images.pictures.map((picture) => sight(picture, images.stack));
-  if (images.others) parts.push(plural(images.others, "image") + " more");
-  if (numbers) parts.push(plural(numbers, "number"));
+/** All that is observed at once: 3 frames of 32×32 grey and 5 numbers × 4 observations. */
+export function sightOf({ images, history, observation_size: numbers }) {
+  const parts = images ? images.pictures.map((picture) => sight(picture, images.stack)) : [];
+  if (images?.others) parts.push(plural(images.others, "image") + " more");
+  const times = history?.observations ?? 1;
+  if (numbers) parts.push(plural(numbers / times, "number") + (times > 1 ? ` × ${times} observations` : ""));
   return parts.length > 1 ? `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}` : parts[0];
 }

@@ -65,24 +65,26 @@ function encoderNotes(step, { images }) {
 function memoryFacts(record) {
   const { memory } = record;
   const written = memory.oldest_age + 1;
-  const unit = record.images ? "rows" : "transitions"; // with images an episode has one row more than transitions
+  // Where each frame or observation is stored once, an episode has one row more than transitions.
+  const unit = record.images || record.history ? "rows" : "transitions";
   return [
     bar(written / memory.capacity, `${count(written)} of ${count(memory.capacity)} rows are written`),
     facts([
       ["rows held", "memory_rows", memory.rows, count(memory.rows)],
       ["mean age of the rows in this batch", "mean_age", memory.mean_age, `${count(memory.mean_age)} ${unit}`],
       ["age of the oldest row held", "oldest_age", memory.oldest_age, `${count(memory.oldest_age)} ${unit}`],
-      ...(record.images ? [["one observation", "sight", sightOf(record), sightOf(record)]] : []),
+      ...(record.images || record.history ? [["one observation", "sight", sightOf(record), sightOf(record)]] : []),
       transitionFact(record),
     ]),
   ];
 }
 
 function transitionFact(record) {
-  const { images, observation_size: observed, action_size: acted } = record;
-  const words = !images && isNStep(record) ? "one transition, besides its links to others" : "one transition";
-  const bytes = images?.transition_bytes ?? 4 * (2 * observed + acted + 1) + 1;
-  const sum = images ? "" : `4 · (${observed} + ${acted} + 1 + ${observed}) + 1 = `;
+  const { images, history, observation_size: observed, action_size: acted } = record;
+  const once = images ?? history; // each frame or observation is stored once, with its links
+  const words = !once && isNStep(record) ? "one transition, besides its links to others" : "one transition";
+  const bytes = once?.transition_bytes ?? 4 * (2 * observed + acted + 1) + 1;
+  const sum = once ? "" : `4 · (${observed} + ${acted} + 1 + ${observed}) + 1 = `;
   return [words, "transition_bytes", bytes, `${sum}${count(bytes)} bytes`];
 }
 
@@ -186,12 +188,25 @@ function shifting({ random_shift: most }) {
 
 /** The observation of a row: its frames, if there are images, and its numbers. */
 function observed(words, name, record, row) {
-  if (!record.images) return [strip(words, name, record, row, record.observation_size)];
+  if (!record.images) return observedNumbers(words, name, record, row);
   const numbers = `${words}, the numbers beside the frames`;
   return [
     framesFigure(words, name, record, row),
-    ...(record.rows[name][row].length ? [strip(numbers, name, record, row, record.observation_size)] : []),
+    ...(record.rows[name][row].length ? observedNumbers(numbers, name, record, row) : []),
   ];
+}
+
+/** The numbers of a row: one strip, or one for each recorded observation of those that are joined, the oldest first. */
+function observedNumbers(words, name, record, row) {
+  const { history, observation_size: size } = record;
+  const each = size / (history?.observations ?? 1);
+  if (!history || !Number.isInteger(each)) return [strip(words, name, record, row, size)];
+  const shown = Math.max(1, Math.floor(record.rows[name][row].length / each));
+  return Array.from({ length: shown }, (_, index) => {
+    const number = history.observations - shown + index + 1;
+    const which = `${words}, observation ${number} of ${history.observations}`;
+    return strip(which, name, record, row, each, index * each);
+  });
 }
 
 function nextActions(record, row) {
@@ -573,11 +588,12 @@ function matrix(name, record, chosen, caption, mark = () => null) {
   return table(chosen, heads, body, caption + more);
 }
 
-/** One vector of the chosen row as a strip of tiles, each filled as far as its number is large. */
-function strip(words, name, record, row, size) {
-  const values = record.rows[name][row];
-  const largest = Math.max(...values.map(Math.abs), 1e-9);
-  const tiles = values.map((value, column) => tile(name, row, column, value, value / largest));
+/** One vector of the chosen row, from `first` on, as a strip of tiles, each filled as far as its number is large. */
+function strip(words, name, record, row, size, first = 0) {
+  const all = record.rows[name][row];
+  const values = all.slice(first, first + size);
+  const largest = Math.max(...all.map(Math.abs), 1e-9);
+  const tiles = values.map((value, index) => tile(name, row, first + index, value, value / largest));
   const more = size > values.length ? element("li", { class: "more" }, `… ${count(size - values.length)} more`) : null;
   return element(
     "div",
