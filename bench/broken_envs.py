@@ -75,7 +75,7 @@ class Twin(gymnasium.Env):
         if self.fault == "one end pays":
             return 1 - distance + 5 * float(action[0])
         if self.fault == "tiny actions pay":
-            return 1 - distance - 100 * float(action @ action)
+            return (1 - distance) / 20 - 20 * float(action @ action)
         return (1 - distance) * {"large rewards": 1_000.0, "small rewards": 0.001}.get(self.fault, 1.0)
 
 

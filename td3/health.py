@@ -99,6 +99,7 @@ def network_health(learner: Learner) -> dict[str, Any]:
         q1, q2 = learner.critics.forward(features, batch.action)
     target = learner.target(batch, torch.zeros_like(batch.action)).target
     ends = [(actions < -AT_AN_END).float().mean(0), (actions > AT_AN_END).float().mean(0)]
+    low, high = torch.quantile(actions, torch.tensor([0.05, 0.95], device=actions.device), dim=0)
     silent = {name: 1 - float(units.float().mean()) for name, units in active.items()}
     spread_of_target = float(target.var(correction=0))
     found = {
@@ -108,8 +109,8 @@ def network_health(learner: Learner) -> dict[str, Any]:
         "health/one_end": float(torch.stack(ends).max()),
         "health/low_end": shortened(ends[0].cpu().numpy()),
         "health/high_end": shortened(ends[1].cpu().numpy()),
-        "health/action_low": shortened(actions.amin(0).cpu().numpy()),
-        "health/action_high": shortened(actions.amax(0).cpu().numpy()),
+        "health/action_low": shortened(low.cpu().numpy()),
+        "health/action_high": shortened(high.cpu().numpy()),
         "health/actor_gradient": actor_gradient(learner),
     }
     if silent:

@@ -61,6 +61,7 @@ def test_a_healthy_run_has_no_findings_at_any_tenth_of_its_way(healthy):
     assert set(seen) <= MILD
 
 
+ANNOUNCED = {rule.name for rule in RULES if rule.announced}
 TRAINED_FAULTS = [fault for fault in FAULTS if fault != "never ends"]
 
 
@@ -68,8 +69,9 @@ TRAINED_FAULTS = [fault for fault in FAULTS if fault != "never ends"]
 def test_a_broken_environment_is_found_first_and_early(fault):
     wanted = FAULTS[fault].finding
     announced, at_the_end = trained(**{"steps": 3_000, **settings_of(fault)})
-    assert announced[wanted] <= 2_000
     assert at_the_end[0].name == wanted
+    if wanted in ANNOUNCED:
+        assert announced[wanted] <= 2_000
 
 
 def test_an_environment_that_never_ends_is_found_while_training():
@@ -144,10 +146,10 @@ def test_a_finding_names_its_number_its_cure_and_the_command_that_shows_it(tmp_p
     _, (finding, *_) = trained(**settings_of("large rewards"), steps=1_000)
     assert finding.numbers["std"] > 100
     assert finding.advice.startswith(f"Use --reward-scale {finding.numbers['reward_scale']:g},")
-    number, advice, shown = lines_of([finding], "runs/mine", "Pendulum-v1")
+    number, advice, shown = lines_of([finding], "runs/mine", td3.Config(env_args={"g": 9.0}))
     assert number.startswith("1. Rewards spread widely: their standard deviation is")
     assert advice.strip().startswith("Try first: ")
-    assert shown.strip() == "See: td3 check Pendulum-v1"
+    assert shown.strip() == "See: td3 check Pendulum-v1 --env-arg g=9.0"
 
 
 def test_every_rule_has_its_own_name_and_a_place_in_the_document():

@@ -112,7 +112,8 @@ def unused_range(evidence: Evidence) -> Finding | None:
     return finding(
         "unused_range",
         evidence,
-        f"The actor uses {share(float(used[dimension]))} of the range of action[{dimension}] on remembered states.",
+        f"Nine tenths of the actor's actions lie within {share(float(used[dimension]))} of the range of "
+        f"action[{dimension}].",
         "Check the unit of that dimension: the Box of the action space should be the range that is useful.",
         chart="health/one_end",
         dimension=dimension,

@@ -49,7 +49,7 @@ RULES = (
     Rule(results.short_horizon),
     Rule(environment.young_memory),
     Rule(networks.unused_range),
-    Rule(environment.constant_observations),
+    Rule(environment.constant_observations, announced=False),  # in many a simulator some numbers never change
     Rule(results.coarse_evaluation, announced=False),
     Rule(results.plateau, announced=False),
 )

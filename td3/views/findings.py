@@ -1,41 +1,50 @@
 """Findings for people and for programs: sentences, and commands that work when they are pasted."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from td3.config import Config, env_name
 from td3.types import Finding
 from td3.views.speaking import shell_command
 
 
-def lines_of(findings: list[Finding], run: str | Path, env: str) -> list[str]:
+def lines_of(findings: list[Finding], run: str | Path, config: Config) -> list[str]:
     """Writes findings in lines, the worst first."""
-    return [line for number, finding in enumerate(findings, start=1) for line in lines_about(finding, run, env, number)]
+    numbered = enumerate(findings, start=1)
+    return [line for number, finding in numbered for line in lines_about(finding, run, config, number)]
 
 
-def lines_about(finding: Finding, run: str | Path, env: str, number: int = 0) -> list[str]:
+def lines_about(finding: Finding, run: str | Path, config: Config, number: int = 0) -> list[str]:
     """Writes one finding in three lines: what was seen, what to try first, and what shows it."""
     first = f"{number}. " if number else ""
     indent = " " * len(first)
     return [
         f"{first}{finding.seen}",
         f"{indent}Try first: {finding.advice}",
-        f"{indent}See: {shown_by(finding, run, env)}",
+        f"{indent}See: {shown_by(finding, run, config)}",
     ]
 
 
-def shown_by(finding: Finding, run: str | Path, env: str) -> str:
+def shown_by(finding: Finding, run: str | Path, config: Config) -> str:
     """Writes the command that shows a finding, and the chart to look at."""
-    shown = command_line(finding.command or ("watch", "RUN"), run, env)
+    shown = command_line(finding.command or ("watch", "RUN"), run, *env_words(config))
     return shown if finding.command else f"{shown} (chart {finding.chart})"
 
 
-def command_line(words: Sequence[str], run: str | Path, env: str) -> str:
+def command_line(words: Sequence[str], run: str | Path, env: str, *env_arguments: str) -> str:
     """Writes a command of td3 with this run and its environment in it, ready to paste."""
-    stand_for: dict[str, str | Path] = {"RUN": run, "ENV": env}
-    return shell_command(*(stand_for.get(word, word) for word in words))
+    stand_for: dict[str, list[str | Path]] = {"RUN": [run], "ENV": [env, *env_arguments]}
+    return shell_command(*(part for word in words for part in stand_for.get(word, [word])))
 
 
-def as_data(finding: Finding, run: str | Path, env: str) -> dict[str, Any]:
+def env_words(config: Config) -> list[str]:
+    """Returns an environment as a command names it: its name, and an `--env-arg` for each of its arguments."""
+    arguments = [f"{name}={json.dumps(value)}" for name, value in config.env_args.items()]
+    return [env_name(config.env), *(word for argument in arguments for word in ("--env-arg", argument))]
+
+
+def as_data(finding: Finding, run: str | Path, config: Config) -> dict[str, Any]:
     """Returns a finding as plain data, with the command that shows it."""
-    return {**finding._asdict(), "command": shown_by(finding, run, env)}
+    return {**finding._asdict(), "command": shown_by(finding, run, config)}

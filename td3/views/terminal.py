@@ -179,7 +179,7 @@ def noteworthy(event: Resumed | SaveFailed | Noted) -> list[str]:
 
 def found(event: Found, folder: Path, config: Config) -> list[str]:
     """Returns the lines for a finding."""
-    seen, *more = lines_about(event.finding, folder, env_name(config.env))
+    seen, *more = lines_about(event.finding, folder, config)
     return [f"Found at step {event.step:,}: {seen}", *(f"  {line}" for line in more)]
 
 

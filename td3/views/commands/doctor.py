@@ -24,10 +24,10 @@ def run(chosen: Namespace) -> int:
     evidence = read_evidence(chosen.run)
     found, env = findings(evidence), env_name(evidence.config.env)
     if chosen.json:
-        plain = [as_data(finding, chosen.run, env) for finding in found]
+        plain = [as_data(finding, chosen.run, evidence.config) for finding in found]
         answer({"run": chosen.run, "env": env, "step": evidence.step, "findings": plain})
     elif found:
-        say(*lines_of(found, chosen.run, env))
+        say(*lines_of(found, chosen.run, evidence.config))
     else:
         say(f"Nothing stands out in {counted(evidence.step, 'step')} of {env}.")
     return 1 if chosen.strict and found else 0
