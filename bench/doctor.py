@@ -1,7 +1,7 @@
 """Tries the diagnosis on whole runs: `python -m bench.doctor healthy` and `python -m bench.doctor broken`.
 
-`healthy` trains known tasks and looks at every tenth of each run: nothing but a plateau or a coarse evaluation may be
-found. `broken` trains small broken environments and learners, and writes what is found to `docs/results/findings.json`
+`healthy` trains known tasks and looks at every tenth of each run: nothing but a plateau or a coarse evaluation should be
+found; it writes `docs/results/healthy_runs.json`. `broken` trains small broken environments and learners, and writes what is found to `docs/results/findings.json`
 and a picture of each to `docs/pictures`; `python docs/does_not_learn.py` makes the document from them. Runs that the
 folder already has are resumed, so both can be stopped at any time.
 """
@@ -53,16 +53,17 @@ def main() -> None:
 
 
 def try_healthy(runs: Path, only: str) -> None:
-    alarms = 0
+    results = ROOT / "docs" / "results" / "healthy_runs.json"
+    known: dict[str, Any] = json.loads(results.read_text()) if results.exists() else {}
     for name, settings in healthy_cases():
         if only not in name:
             continue
         train(runs / name, td3.Config(film=False, threads=1, **settings))
         seen = at_every_tenth(runs / name)
-        wrong = {finding: places for finding, places in seen.items() if finding not in MILD}
-        alarms += bool(wrong)
-        print(f"{name}: {'ALARM ' if wrong else ''}{seen or 'nothing'}", flush=True)
-    print(f"{alarms} runs with an alarm")
+        means = [one.mean for one in read_evidence(runs / name).evaluations]
+        known[name] = {**settings, "first": means[0], "best": max(means), "last": means[-1], "findings": seen}
+        print(f"{name}: {'' if seen.keys() <= MILD else 'ALARM '}{seen or 'nothing'}", flush=True)
+    results.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
 
 
 def train(folder: Path, config: td3.Config) -> None:
