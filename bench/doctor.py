@@ -1,9 +1,9 @@
 """Tries the diagnosis on whole runs: `python -m bench.doctor healthy` and `python -m bench.doctor broken`.
 
-`healthy` trains known tasks and looks at every tenth of each run: nothing but a plateau or a coarse evaluation should be
-found; it writes `docs/results/healthy_runs.json`. `broken` trains small broken environments and learners, and writes what is found to `docs/results/findings.json`
-and a picture of each to `docs/pictures`; `python docs/does_not_learn.py` makes the document from them. Runs that the
-folder already has are resumed, so both can be stopped at any time.
+`healthy` trains known tasks and looks at every tenth of each run: nothing but a plateau or a coarse evaluation should
+be found; it writes `docs/results/healthy_runs.json`. `broken` trains small broken environments and learners, and writes
+what is found to `docs/results/findings.json` and a picture of each to `docs/pictures`. `python docs/does_not_learn.py`
+makes the document from both. Runs that the folder already has are resumed, so all of it can be stopped at any time.
 """
 
 import argparse

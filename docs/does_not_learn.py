@@ -21,9 +21,9 @@ Each says what was seen, with its number; what to try first; and which command o
 `td3.diagnose("runs/mine")` returns a list of `td3.Finding`.
 
 - Before a run, `td3 check ENV` looks for what shows without learning, in seconds.
-- While a run trains, a finding is said once, as soon as it is certain: in the terminal, on the [web page](watching.md), in
-  the record, and as an event `td3.Found`. `--no-diagnose` switches that off, `--stop-when-sick` stops a run that cannot
-  recover.
+- While a run trains, a finding is said once, as soon as it is certain: in the terminal, on the [web
+  page](watching.md#what-stands-out), in the record, and as an event `td3.Found`. `--no-diagnose` switches that off,
+  `--stop-when-sick` stops a run that cannot recover.
 - Afterwards, `td3 doctor` looks at the whole record.
 
 Causes come first: a broken environment makes networks look sick, too. What a rule needs is measured on 500 remembered
@@ -31,9 +31,9 @@ transitions every 1,000 steps, and every 5,000 after the first 50,000. That take
 HalfCheetah run, and changes no bit of it.
 
 The runs below are of one small task, a mass to be pushed to the middle of a plane, with one thing broken in each
-([`bench/broken_envs.py`](../bench/broken_envs.py), [`bench/broken_runs.py`](../bench/broken_runs.py)). In each, the finding
-came first. The task is easy: where a curve shows no harm, a harder task will. `python -m bench.doctor broken` makes these
-runs and pictures again.
+([`bench/broken_envs.py`](../bench/broken_envs.py), [`bench/broken_runs.py`](../bench/broken_runs.py)). In each, this
+finding came first, but for the collapse, which comes after its causes. The task is easy: where a curve shows no harm, a
+harder task would. `python -m bench.doctor broken` makes these runs and pictures again.
 
 """
 TRAPS = (
@@ -50,8 +50,8 @@ TRAPS = (
 )
 SURE = """## How sure is it?
 
-`python -m bench.doctor healthy` trains known tasks and looks at every tenth of each run, as `td3 doctor` would. Of {runs}
-runs, {silent} had nothing at any tenth, or only what is mild (a plateau, a coarse evaluation). The others:
+`python -m bench.doctor healthy` trains known tasks and looks at every tenth of each run, as `td3 doctor` would. Of
+{runs} runs, {silent} had nothing at any tenth, or only what is mild (a plateau, a coarse evaluation). The others:
 
 {others}
 | run | steps | return: first, best, last | found, and at which tenths |
@@ -60,10 +60,10 @@ runs, {silent} had nothing at any tenth, or only what is mild (a plateau, a coar
 The data are in [`docs/results/healthy_runs.json`](results/healthy_runs.json).
 """
 OTHERS = {
-    "swimmer-paper-0": "- `swimmer-paper-0` is not healthy: the actor played one end of a joint for 22,000 steps, while its "
-    "return fell from 53 to −9. TD3 is known to be poor at Swimmer.\n",
-    "ant-author-0": "- `ant-author-0`: some numbers of Ant's observation, contact forces of its torso, never change. That is "
-    "so; it does no harm. It is not said while a run trains.\n",
+    "swimmer-paper-0": "- `swimmer-paper-0` is not healthy: the actor played one end of a joint for 22,000 steps while "
+    "its return fell from 53 to −9. TD3 is known to be poor at Swimmer.\n",
+    "ant-author-0": "- `ant-author-0`: some numbers of Ant's observation, contact forces of its torso, never change. "
+    "That is so, and does no harm. It is not said while a run trains.\n",
     "humanoid-author-0": "- `humanoid-author-0`: the same, and more of them.\n",
 }
 
