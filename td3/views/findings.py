@@ -8,19 +8,19 @@ from td3.types import Finding
 from td3.views.speaking import shell_command
 
 
-def lines_of(findings: list[Finding], run: str | Path, env: str) -> list[str]:
-    """Writes findings in lines, the worst first."""
+def lines_of(findings: list[Finding], run: str | Path | None, env: str) -> list[str]:
+    """Writes findings in lines, the worst first; those of no run without a chart or a command."""
     return [line for number, finding in enumerate(findings, start=1) for line in lines_about(finding, run, env, number)]
 
 
-def lines_about(finding: Finding, run: str | Path, env: str, number: int = 0) -> list[str]:
-    """Writes one finding in three lines: what was seen, what to try first, and what shows it."""
+def lines_about(finding: Finding, run: str | Path | None, env: str, number: int = 0) -> list[str]:
+    """Writes one finding in three lines: what was seen, what to try first, and, of a run, what shows it."""
     first = f"{number}. " if number else ""
     indent = " " * len(first)
     return [
         f"{first}{finding.seen}",
         f"{indent}Try first: {finding.advice}",
-        f"{indent}See: {shown_by(finding, run, env)}",
+        *([] if run is None else [f"{indent}See: {shown_by(finding, run, env)}"]),
     ]
 
 
@@ -36,6 +36,8 @@ def command_line(words: Sequence[str], run: str | Path, env: str) -> str:
     return shell_command(*(stand_for.get(word, word) for word in words))
 
 
-def as_data(finding: Finding, run: str | Path, env: str) -> dict[str, Any]:
-    """Returns a finding as plain data, with the command that shows it."""
+def as_data(finding: Finding, run: str | Path | None, env: str) -> dict[str, Any]:
+    """Returns a finding as plain data, with the command that shows it; of no run, without chart and command."""
+    if run is None:
+        return {name: value for name, value in finding._asdict().items() if name not in ("chart", "command")}
     return {**finding._asdict(), "command": shown_by(finding, run, env)}
