@@ -56,7 +56,7 @@ def costs_of(
     num_envs = len(observation)
     act = timed(lambda: learner.act(observation), 1, ACT_SECONDS, clock)
     act_one = timed(lambda: learner.act(observation[:1]), 1, ACT_SECONDS, clock) if num_envs > 1 else act
-    alone = times.median * max(config.workers, 1)  # a step in one process
+    alone = times.step * max(config.workers, 1)  # a step in one process
     return Costs(times.step, act, update_seconds(config, learner, clock), alone + act_one)
 
 
@@ -67,7 +67,10 @@ def update_seconds(config: Config, learner: Learner, clock: Clock = time.perf_co
 
 
 def timed(work: Callable[[], object], block: int, seconds: float, clock: Clock) -> float:
-    """Returns the seconds that a piece of work takes: the median of blocks, after a first one that does not count."""
+    """Returns the mean seconds of a piece of work, in blocks, after a first one that does not count.
+
+    The mean, for what else this machine does will slow a run down, too.
+    """
     blocks: list[float] = []
     began = clock()
     while len(blocks) < 2 or (clock() - began < seconds and len(blocks) < 1_000):
@@ -75,8 +78,7 @@ def timed(work: Callable[[], object], block: int, seconds: float, clock: Clock) 
         for _ in range(block):
             work()
         blocks.append((clock() - before) / block)
-    later = sorted(blocks[1:])
-    return later[len(later) // 2]
+    return sum(blocks[1:]) / (len(blocks) - 1)
 
 
 def forecast(config: Config, costs: Costs, num_envs: int, eval_length: float) -> Forecast:

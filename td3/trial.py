@@ -27,7 +27,7 @@ HEALTH_EVERY = 1_000  # steps, as in the first steps of a run
 ROOM = 2**28  # bytes of a memory for these steps
 
 Clock = Callable[[], float]
-Show = Callable[[int], None]  # is called with the steps played so far
+Show = Callable[[float], None]  # is called with the share that is done
 
 
 class Times(NamedTuple):
@@ -74,20 +74,21 @@ def play_randomly(
     collector = Collector(envs, seeds, rng, warmup_steps=2**62, exploration_noise=0.0)
     memory, measured = learner.memory, 0
     every = min(HEALTH_EVERY, memory.capacity // 2)
-    low, high = np.inf, -np.inf
+    low, high = np.inf, -np.inf  # of the rewards
     lengths: list[int] = []
     usual: list[float] = []  # seconds
     with_reset: list[float] = []
     began = clock()
     collector.start()
     first_reset = (clock() - began) / envs.num_envs
-    while not enough(collector.steps, clock() - began):
+    while (done := share_done(collector.steps, clock() - began)) < 1:
+        show(done)
         before = clock()
         collected = collector.collect(lambda _: np.empty(0, np.float32))  # never called: all is warm-up
         (with_reset if collected.episodes else usual).append(clock() - before)
         learner.store(collected.transitions)
-        rewards = collected.transitions.reward
-        low, high = min(low, *rewards.tolist()), max(high, *rewards.tolist())
+        rewards = collected.transitions.reward.tolist()  # none where all environments were just reset
+        low, high = min([low, *rewards]), max([high, *rewards])
         for episode in collected.episodes:
             ended = EpisodeEnded(collector.steps, *plain_episode(*episode))
             evidence.add({"step": ended.step, **ended.metrics})
@@ -95,7 +96,7 @@ def play_randomly(
         if memory.written - measured >= every:
             evidence.add({"step": collector.steps, **measure_health(learner, memory.written - measured)})
             measured = memory.written
-        show(collector.steps)
+    show(1.0)
     if memory.written > measured:
         evidence.add({"step": collector.steps, **measure_health(learner, memory.written - measured)})
     times = times_of(usual, with_reset, first_reset, envs.num_envs)
@@ -105,9 +106,12 @@ def play_randomly(
     return Trial(evidence, collector.steps, (float(low), float(high)), lengths, times, probed)
 
 
-def enough(steps: int, seconds: float) -> bool:
-    """Whether to stop: a fast environment plays all steps, a slow one fewer."""
-    return steps >= STEPS or (steps >= ENOUGH and seconds >= SECONDS) or (steps >= FEWEST and seconds >= PATIENCE)
+def share_done(steps: int, seconds: float) -> float:
+    """Returns which share of a trial is done, 1 at its end: a fast environment plays all steps, a slow one fewer."""
+    by_steps = steps / STEPS
+    by_seconds = min(steps / ENOUGH, seconds / SECONDS)
+    by_patience = min(steps / FEWEST, seconds / PATIENCE)
+    return min(1.0, max(by_steps, by_seconds, by_patience))
 
 
 def times_of(usual: list[float], with_reset: list[float], first_reset: float, num_envs: int) -> Times:

@@ -12,7 +12,7 @@ from td3 import Config, forecast, trial
 from td3.environments import make_envs
 from td3.environments.limits import time_limit
 from td3.forecast import Costs, Forecast
-from td3.trial import Times, enough, times_of
+from td3.trial import Times, share_done, times_of
 from td3.views import cli
 from td3.views.env_report import check_environment, lines_of
 from td3.views.times import brief_time, duration
@@ -153,11 +153,11 @@ def test_a_slow_environment_is_played_less_and_the_report_says_so(seconds, steps
 
 
 @pytest.mark.parametrize(
-    ("steps", "seconds", "stops"),
-    [(1_999, 4.9, False), (2_000, 0.1, True), (299, 5.1, False), (300, 5.0, True), (2, 60, False), (3, 15, True)],
+    ("steps", "seconds", "share"),
+    [(1_000, 1.0, 0.5), (2_000, 0.1, 1), (150, 6, 0.5), (300, 5, 1), (150, 7.5, 0.5), (3, 15, 1), (2, 60, 2 / 3)],
 )
-def test_a_trial_ends_by_steps_or_by_seconds(steps, seconds, stops):
-    assert enough(steps, seconds) is stops
+def test_a_trial_ends_by_steps_or_by_seconds(steps, seconds, share):
+    assert share_done(steps, seconds) == share
 
 
 def test_a_step_is_timed_without_the_first_and_a_reset_apart():
@@ -170,8 +170,16 @@ def test_a_step_is_timed_without_the_first_and_a_reset_apart():
 
 def test_progress_counts_the_steps_up_to_the_last():
     shown = []
-    check_environment(Config(**settings_of(), **SMALL), show=shown.append)
-    assert shown == list(range(1, 2_001))
+    check_environment(Config(**settings_of(), **SMALL), show=shown.append, clock=Clock())
+    assert shown == [step / 2_000 for step in range(2_001)]
+
+
+def test_a_ready_made_vector_environment_is_played_although_some_of_its_steps_are_resets():
+    def vector():
+        return gymnasium.vector.SyncVectorEnv([Twin, Twin])  # all of them end, and are reset, in the same step
+
+    report = check_environment(Config(env=vector, **SMALL))
+    assert report["num_envs"] == 2 and set(report["episode_lengths"]) == {LIMIT} and names(report) == []
 
 
 # --- Forecasts --------------------------------------------------------------------------------------------------------
@@ -192,13 +200,13 @@ def test_a_run_without_evaluations_or_updates_takes_no_time_for_them():
     assert forecast.forecast(run, Costs(1.0, 1.0, 1.0, 1.0), 1, 10) == Forecast(100, 0, 0, 0)
 
 
-def test_work_is_timed_by_the_median_of_blocks_without_the_first():
+def test_work_is_timed_by_the_mean_of_blocks_without_the_first():
     clock, takes = Clock(), iter([100.0, 1.0, 2.0, 1.0, 50.0, 3.0])
 
     def work():
         clock.now += next(takes)
 
-    assert forecast.timed(work, block=1, seconds=150, clock=clock) == 2.0
+    assert forecast.timed(work, block=1, seconds=150, clock=clock) == 54 / 4
     assert next(takes) == 3.0
 
 
@@ -244,7 +252,7 @@ def test_the_command_says_that_nothing_stands_out_and_how_long_a_run_takes(capsy
     lines = capsys.readouterr().err.splitlines()
     assert lines[-1] == "Nothing stands out in 2,000 random steps of broken_envs:Twin."
     assert any("1,000,000 steps will take about " in line for line in lines)
-    assert any("--num-envs and --workers would not" in line for line in lines)
+    assert any("--num-envs and --workers would hardly" in line for line in lines)
 
 
 def test_the_command_writes_findings_as_doctor_does_without_a_run(capsys):

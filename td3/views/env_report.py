@@ -216,7 +216,10 @@ def lines_on_time(report: dict[str, Any]) -> tuple[str, str, str]:
         f"{', '.join(shares)}"
     )
     if run["evaluations"]:
-        whole += f" (with {run['evaluation_length']:,.0f} steps per evaluation episode)"
+        ended = report["time_limit"] or report["episode_lengths"]
+        whole += (
+            f" (if an evaluation episode has {run['evaluation_length']:,.0f} steps{'' if ended else '; none ended'})"
+        )
     if parallel:
         advice = (
             f"--num-envs {parallel['num_envs']} --workers {parallel['workers']} would take about "
@@ -226,6 +229,6 @@ def lines_on_time(report: dict[str, Any]) -> tuple[str, str, str]:
     elif report["num_envs"] > 1 or run["cores"] < 2:
         advice = ""
     else:
-        why = "most of the time is spent in updates" if run["updates"] > run["environment"] else "its step is short"
-        advice = f"--num-envs and --workers would not make it faster: {why}"
+        why = "its step is short" if run["environment"] > run["updates"] else "updates take longer than its steps"
+        advice = f"--num-envs and --workers would hardly help: {why}"
     return each, whole, advice

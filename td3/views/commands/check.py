@@ -23,12 +23,11 @@ def run(chosen: Namespace) -> int:
     """Makes the environment and reports on it; returns 0, with `--strict` only if nothing stands out."""
     config = config_of(chosen)
     find_local_modules()
-    from td3.trial import STEPS
     from td3.views.env_report import check_environment, lines_of
     from td3.views.findings import as_data
     from td3.views.findings import lines_of as lines_of_findings
 
-    with progress(STEPS) if at_a_terminal() and not chosen.json else contextlib.nullcontext(lambda _: None) as show:
+    with progress() if at_a_terminal() and not chosen.json else contextlib.nullcontext(lambda _: None) as show:
         report = check_environment(config, show)
     found, env = report["findings"], report["env"]
     if chosen.json:
@@ -40,10 +39,10 @@ def run(chosen: Namespace) -> int:
 
 
 @contextlib.contextmanager
-def progress(steps: int) -> Iterator[Callable[[int], None]]:
+def progress() -> Iterator[Callable[[float], None]]:
     """Shows a bar that disappears when it is done; yields what moves it."""
     from rich.progress import Progress
 
     with Progress(console=console(), transient=True) as bars:
-        bar = bars.add_task(f"{counted(steps, 'random step')}", total=steps)
+        bar = bars.add_task("Playing random steps", total=1.0)
         yield lambda done: bars.update(bar, completed=done)
