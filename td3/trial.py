@@ -101,8 +101,8 @@ def play_randomly(
         evidence.add({"step": collector.steps, **measure_health(learner, memory.written - measured)})
     times = times_of(usual, with_reset, first_reset, envs.num_envs)
     probed = seconds_of_probe(times, envs) <= PROBE_SECONDS
-    if probed and (answers := probe(envs, seeds[0])):
-        evidence.add({"step": collector.steps, **answers.metrics})
+    if probed:
+        evidence.add({"step": collector.steps, **probe(envs, seeds[0]).metrics})
     return Trial(evidence, collector.steps, (float(low), float(high)), lengths, times, probed)
 
 
