@@ -7,15 +7,18 @@ from typing import NamedTuple
 
 from td3 import seeding
 from td3.config import Config
+from td3.environments import Envs
 from td3.learner import Learner, switched
 from td3.learner.making import cores, hand_over
 from td3.trial import Clock, Times
-from td3.types import Rows
 
-UPDATE_SECONDS, ACT_SECONDS = 0.4, 0.05  # of measurement
+UPDATE_SECONDS, ACT_SECONDS = 0.6, 0.05  # of measurement
+FAST = 5e-3  # seconds of a step that may be played between measurements
 WORTH_A_PROCESS = 1e-3  # seconds of a step: below, passing it to another process costs as much
 DOMINATES = 0.5  # share of the time
 MESSAGE = 2e-4  # seconds that a step of all workers costs beyond the slowest environment's
+
+Work = Callable[[], object]
 
 
 class Costs(NamedTuple):
@@ -50,34 +53,44 @@ class Parallel(NamedTuple):
 
 
 def costs_of(
-    config: Config, learner: Learner, times: Times, observation: Rows, clock: Clock = time.perf_counter
+    config: Config, learner: Learner, times: Times, envs: Envs, seeds: list[int], clock: Clock = time.perf_counter
 ) -> Costs:
-    """Measures acting and a few updates with what the trial left in the learner's memory."""
-    num_envs = len(observation)
+    """Measures acting, and updates between steps as in a run, with what the trial left in the memory."""
+    observation, num_envs = envs.reset(seeds), envs.num_envs
     act = timed(lambda: learner.act(observation), 1, ACT_SECONDS, clock)
     act_one = timed(lambda: learner.act(observation[:1]), 1, ACT_SECONDS, clock) if num_envs > 1 else act
     alone = times.step * max(config.workers, 1)  # a step in one process
-    return Costs(times.step, act, update_seconds(config, learner, clock), alone + act_one)
+    fast = times.median * num_envs < FAST  # a slow step is long enough without being repeated
+    between = (lambda: envs.step(learner.act(observation))) if fast else None
+    return Costs(times.step, act, update_seconds(config, learner, clock, between), alone + act_one)
 
 
-def update_seconds(config: Config, learner: Learner, clock: Clock = time.perf_counter) -> float:
+def update_seconds(
+    config: Config, learner: Learner, clock: Clock = time.perf_counter, between: Work | None = None
+) -> float:
     """Measures updates, as many that each kind of them has its share."""
     replay, smoothing = seeding.generator(config.seed, "replay"), seeding.generator(config.seed, "smoothing")
-    return timed(lambda: learner.learn(replay, smoothing).means(), min(config.policy_delay, 10), UPDATE_SECONDS, clock)
+    block = min(config.policy_delay, 10)
+    return timed(lambda: learner.learn(replay, smoothing).means(), block, UPDATE_SECONDS, clock, between)
 
 
-def timed(work: Callable[[], object], block: int, seconds: float, clock: Clock) -> float:
+def timed(work: Work, block: int, seconds: float, clock: Clock, between: Work | None = None) -> float:
     """Returns the mean seconds of a piece of work, in blocks, after a first one that does not count.
 
-    The mean, for what else this machine does will slow a run down, too.
+    The mean, for what else this machine does will slow a run down, too. What is done `between` is not timed, but it
+    empties caches and lets threads fall asleep.
     """
     blocks: list[float] = []
     began = clock()
     while len(blocks) < 2 or (clock() - began < seconds and len(blocks) < 1_000):
-        before = clock()
+        spent = 0.0
         for _ in range(block):
+            if between:
+                between()
+            before = clock()
             work()
-        blocks.append((clock() - before) / block)
+            spent += clock() - before
+        blocks.append(spent / block)
     return sum(blocks[1:]) / (len(blocks) - 1)
 
 

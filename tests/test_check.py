@@ -211,6 +211,15 @@ def test_work_is_timed_by_the_mean_of_blocks_without_the_first():
     assert next(takes) == 3.0
 
 
+def test_what_is_done_between_is_not_timed():
+    clock = Clock()
+
+    def spend(seconds):
+        clock.now += seconds
+
+    assert forecast.timed(lambda: spend(2.0), 3, 50, clock, between=lambda: spend(5.0)) == 2.0
+
+
 def learner_of(config):
     envs = make_envs(config.env)
     return trial.small_learner(config, envs, "torch")[0]

@@ -97,7 +97,7 @@ def expected_times(
     """Returns the seconds of each part of a run, of the whole, and of one with more environments if that is shorter."""
     times, evidence = trial.times, trial.evidence
     seeds = seeding.environment_seeds(config.seed, "environments", envs.num_envs)
-    costs = costs_of(config, learner, times, envs.reset(seeds), clock)
+    costs = costs_of(config, learner, times, envs, seeds, clock)
     eval_length = evidence.limit or evidence.usual_length or float(trial.steps)
     expected = forecast(config, costs, envs.num_envs, eval_length)
     parallel = in_parallel(config, learner, costs, expected, clock) if envs.num_envs == 1 else None
