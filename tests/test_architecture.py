@@ -203,7 +203,7 @@ def test_each_library_is_imported_by_its_own_rooms_alone():
 # What trains: no view imports it, not even inside a function.
 TRAINS = {
     "environments", "exploration", "collection", "offline", "replay", "learner", "evaluation", "session", "training",
-    "agent",
+    "agent", "trial", "forecast",
 }  # fmt: skip
 # The commands start what trains, each inside its `run`; and these serve them.
 FOR_COMMANDS = {

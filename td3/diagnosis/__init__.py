@@ -1,7 +1,18 @@
 """Says why an agent does not learn: collects the evidence of a run, and holds rules against it."""
 
+from td3.diagnosis.environment import may_never_end
 from td3.diagnosis.evidence import Evidence
 from td3.diagnosis.reading import diagnose, read_evidence
-from td3.diagnosis.rules import CANNOT_RECOVER, RULES, findings, news
+from td3.diagnosis.rules import CANNOT_RECOVER, RULES, findings, findings_before, news
 
-__all__ = ["CANNOT_RECOVER", "RULES", "Evidence", "diagnose", "findings", "news", "read_evidence"]
+__all__ = [
+    "CANNOT_RECOVER",
+    "RULES",
+    "Evidence",
+    "diagnose",
+    "findings",
+    "findings_before",
+    "may_never_end",
+    "news",
+    "read_evidence",
+]

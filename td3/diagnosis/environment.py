@@ -7,9 +7,9 @@ from td3.diagnosis.wording import finding, joined, listed, share, short
 from td3.types import Finding
 from td3.wording import counted
 
-FEW_ROWS = 1_000  # of the memory: fewer say nothing
+FEW_ROWS, FEW_BEFORE = 1_000, 100  # of the memory, and of the random steps before a run: fewer say nothing
 ENDLESS = 10_000  # steps without an end
-SHORT_EPISODE = 3  # steps
+SHORT_EPISODE, LONG_EPISODE = 3, 100  # steps
 TOO_LARGE, APART = 100.0, 1_000.0  # of an observation: how large a number is, and how many times the others' spread
 REWARD_LARGE, REWARD_SMALL = 10.0, 0.01  # standard deviations of a reward
 RARE = 0.999  # share of rewards that are equal
@@ -89,10 +89,11 @@ def narrow_actions(evidence: Evidence) -> Finding | None:
 
 def limit_as_end(evidence: Evidence) -> Finding | None:
     """A time limit is returned as `terminated`, so the critics learn that the future is worth nothing there."""
-    if evidence.episodes < 10 or evidence.truncated or evidence.terminated < evidence.episodes:
+    if evidence.episodes < 2 or evidence.truncated or evidence.terminated < evidence.episodes:
         return None
     length, same = evidence.usual
-    if same < SAME_LENGTH or length <= SHORT_EPISODE:
+    enough = 2 if evidence.before and length >= LONG_EPISODE else 10  # two long ones are of equal length by no accident
+    if same < SAME_LENGTH or length <= SHORT_EPISODE or evidence.episodes < enough:
         return None
     return finding(
         "limit_as_end",
@@ -112,7 +113,7 @@ def nothing_to_see(evidence: Evidence) -> Finding | None:
     seen = evidence.observations
     constant = constant_numbers(evidence)
     images_stand = seen.image_change == 0
-    if evidence.rewards.rows < FEW_ROWS or (seen.image_change or 0) > 0:
+    if evidence.rewards.rows < few_rows(evidence) or (seen.image_change or 0) > 0:
         return None
     if not images_stand and (not len(seen.low) or len(constant) < len(seen.low)):
         return None
@@ -148,7 +149,7 @@ def constant_observations(evidence: Evidence) -> Finding | None:
 def unscaled_observations(evidence: Evidence) -> Finding | None:
     """Numbers of very different size: the networks see the largest and little else."""
     seen = evidence.observations
-    if evidence.config.normalize_observations or seen.rows < FEW_ROWS or not len(seen.low):
+    if evidence.config.normalize_observations or seen.rows < few_rows(evidence) or not len(seen.low):
         return None
     std = seen.std
     size = np.abs(seen.mean) + 2 * std
@@ -175,7 +176,7 @@ def unscaled_observations(evidence: Evidence) -> Finding | None:
 def reward_scale(evidence: Evidence) -> Finding | None:
     """Rewards far from 1 in size: the learning rates do not fit them."""
     rewards = evidence.rewards
-    if rewards.rows < FEW_ROWS:
+    if rewards.rows < few_rows(evidence):
         return None
     std, mean = rewards.std * evidence.config.reward_scale, abs(rewards.mean) * evidence.config.reward_scale
     if std > REWARD_LARGE:
@@ -200,7 +201,8 @@ def reward_scale(evidence: Evidence) -> Finding | None:
 def rare_rewards(evidence: Evidence) -> Finding | None:
     """Nearly every reward is the same: there is nothing to climb."""
     rewards = evidence.rewards
-    if rewards.rows < max(FEW_ROWS, evidence.config.warmup_steps) or not rewards.frequent:
+    enough = FEW_ROWS if evidence.before else max(FEW_ROWS, evidence.config.warmup_steps)
+    if rewards.rows < enough or not rewards.frequent:
         return None
     value, count = rewards.frequent.most_common(1)[0]
     others = rewards.rows - count
@@ -224,12 +226,13 @@ def rare_rewards(evidence: Evidence) -> Finding | None:
 def small_memory(evidence: Evidence) -> Finding | None:
     """A memory that holds a few episodes only."""
     wanted = MEMORY_EPISODES * evidence.longest
-    if not evidence.longest or evidence.config.buffer_size >= wanted or evidence.step <= evidence.config.buffer_size:
+    steps = evidence.config.steps if evidence.before else evidence.step
+    if not evidence.longest or evidence.config.buffer_size >= wanted or steps <= evidence.config.buffer_size:
         return None
     return finding(
         "small_memory",
         evidence,
-        f"The memory holds {counted(evidence.config.buffer_size, 'transition')}, the longest episode had "
+        f"The memory holds {counted(evidence.config.buffer_size, 'transition')}, the longest episode has "
         f"{counted(evidence.longest, 'step')}: the critics forget what they learned.",
         f"Use --buffer-size {max(100_000, wanted)} or more.",
         command=("check", "ENV"),
@@ -240,9 +243,9 @@ def small_memory(evidence: Evidence) -> Finding | None:
 
 def young_memory(evidence: Evidence) -> Finding | None:
     """A warm-up so short that the critics begin with next to nothing."""
-    if evidence.step < evidence.config.warmup_steps + FEW_ROWS or not evidence.episodes:  # a trial of a few steps
+    each, begun = evidence.usual_length, evidence.step >= evidence.config.warmup_steps + FEW_ROWS
+    if not each or not (begun or evidence.before):  # a run of a few steps is a trial
         return None
-    each = evidence.steps_in_episodes / evidence.episodes
     episodes = evidence.config.warmup_steps / max(each, 1)
     if evidence.config.warmup_steps >= YOUNG_STEPS and episodes >= YOUNG_EPISODES:
         return None
@@ -275,4 +278,19 @@ def not_reproducible(evidence: Evidence) -> Finding | None:
 def constant_numbers(evidence: Evidence) -> list[int]:
     """Returns the numbers of the observation that never changed in enough rows."""
     seen = evidence.observations
-    return np.flatnonzero(seen.low == seen.high).tolist() if seen.rows >= FEW_ROWS else []
+    return np.flatnonzero(seen.low == seen.high).tolist() if seen.rows >= few_rows(evidence) else []
+
+
+def few_rows(evidence: Evidence) -> int:
+    """Returns how many rows are too few to say anything."""
+    return FEW_BEFORE if evidence.before else FEW_ROWS
+
+
+def may_never_end(evidence: Evidence) -> str:
+    """Returns a note where random steps before a run saw no end and no time limit is known: that may be, or not."""
+    if evidence.episodes or evidence.limit or evidence.step < FEW_ROWS * evidence.config.num_envs:
+        return ""
+    return (
+        f"No episode ended in {counted(evidence.step, 'step')}, and no time limit is known: if none ever ends, give "
+        "the environment one with max_episode_steps or gymnasium.wrappers.TimeLimit."
+    )

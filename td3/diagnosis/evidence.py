@@ -168,8 +168,10 @@ class Ends:
 class Evidence:
     """All that a run has shown so far."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, before: bool = False, limit: int = 0) -> None:
+        """Begins with nothing; `before`: random steps before a run will be added; `limit`: the time limit, if known."""
         self.config = config  # the settings as they are now
+        self.before, self.limit = before, limit
         self.step = 0
         self.episodes, self.steps_in_episodes = 0, 0
         self.terminated = self.truncated = 0
@@ -254,8 +256,13 @@ class Evidence:
 
     @property
     def longest(self) -> int:
-        """Steps of the longest episode."""
-        return max(self.lengths, default=0)
+        """Steps of the longest episode; where a time limit is known, of the longest there can be."""
+        return max(self.limit, *self.lengths, 0)
+
+    @property
+    def usual_length(self) -> float:
+        """Steps of an episode on average; the time limit where none has ended; 0 where nothing is known."""
+        return self.steps_in_episodes / self.episodes if self.episodes else float(self.limit)
 
     @property
     def usual(self) -> tuple[int, float]:

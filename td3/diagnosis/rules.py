@@ -7,7 +7,7 @@ from td3.diagnosis import environment, networks, results
 from td3.diagnosis.evidence import Evidence
 from td3.types import Finding
 
-MOST = 3  # findings at once
+MOST, MOST_BEFORE = 3, 5  # findings at once
 CANNOT_RECOVER = "cannot_recover"  # the finding that `stop_when_sick` waits for
 
 Find = Callable[[Evidence], Finding | None]
@@ -18,6 +18,11 @@ class Rule(NamedTuple):
 
     find: Find
     announced: bool = True  # while a run trains; what is only worth knowing waits until it is asked for
+
+    @property
+    def before(self) -> bool:
+        """Whether it can show before anything is learned."""
+        return self.find.__module__ == environment.__name__
 
     @property
     def name(self) -> str:
@@ -58,6 +63,12 @@ RULES = (
 def findings(evidence: Evidence, most: int = MOST) -> list[Finding]:
     """Returns what stands out, the worst first."""
     found = (rule.find(evidence) for rule in RULES)
+    return [one for one in found if one][:most]
+
+
+def findings_before(evidence: Evidence, most: int = MOST_BEFORE) -> list[Finding]:
+    """Returns what stands out in random steps before a run, the worst first."""
+    found = (rule.find(evidence) for rule in RULES if rule.before)
     return [one for one in found if one][:most]
 
 

@@ -10,20 +10,20 @@ from td3.types import Finding
 from td3.views.speaking import shell_command
 
 
-def lines_of(findings: list[Finding], run: str | Path, config: Config) -> list[str]:
-    """Writes findings in lines, the worst first."""
+def lines_of(findings: list[Finding], run: str | Path | None, config: Config) -> list[str]:
+    """Writes findings in lines, the worst first; those of no run without a chart or a command."""
     numbered = enumerate(findings, start=1)
     return [line for number, finding in numbered for line in lines_about(finding, run, config, number)]
 
 
-def lines_about(finding: Finding, run: str | Path, config: Config, number: int = 0) -> list[str]:
-    """Writes one finding in three lines: what was seen, what to try first, and what shows it."""
+def lines_about(finding: Finding, run: str | Path | None, config: Config, number: int = 0) -> list[str]:
+    """Writes one finding in three lines: what was seen, what to try first, and, of a run, what shows it."""
     first = f"{number}. " if number else ""
     indent = " " * len(first)
     return [
         f"{first}{finding.seen}",
         f"{indent}Try first: {finding.advice}",
-        f"{indent}See: {shown_by(finding, run, config)}",
+        *([] if run is None else [f"{indent}See: {shown_by(finding, run, config)}"]),
     ]
 
 
@@ -45,6 +45,8 @@ def env_words(config: Config) -> list[str]:
     return [env_name(config.env), *(word for argument in arguments for word in ("--env-arg", argument))]
 
 
-def as_data(finding: Finding, run: str | Path, config: Config) -> dict[str, Any]:
-    """Returns a finding as plain data, with the command that shows it."""
+def as_data(finding: Finding, run: str | Path | None, config: Config) -> dict[str, Any]:
+    """Returns a finding as plain data, with the command that shows it; of no run, without chart and command."""
+    if run is None:
+        return {name: value for name, value in finding._asdict().items() if name not in ("chart", "command")}
     return {**finding._asdict(), "command": shown_by(finding, run, config)}
