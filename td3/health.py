@@ -37,7 +37,7 @@ def measure_health(learner: Learner, count: int) -> dict[str, Any]:
     if layout.frame:
         found["health/image_change"] = image_change(memory, newest)
     if learner.updates:
-        with one_thread():
+        with one_thread(), undisturbed(learner):
             found |= network_health(learner)
     return found
 
@@ -62,8 +62,8 @@ def reward_statistics(rewards: NDArray[np.float64]) -> dict[str, Any]:
     most = int(counts.argmax())
     return {
         "health/rows": len(rewards),
-        "health/reward_mean": float(rewards.mean()),
-        "health/reward_std": float(rewards.std()),
+        "health/reward_mean": shortened(float(rewards.mean())),
+        "health/reward_std": shortened(float(rewards.std())),
         "health/reward_size": float(np.abs(rewards).max()),
         "health/reward_mode": [float(values[most]), int(counts[most])],
     }
@@ -75,10 +75,10 @@ def observation_statistics(numbers: NDArray[np.float32], layout: Layout) -> dict
         return {}
     parts = [[part.name, part.size] for part, _ in layout.number_parts]
     return {
-        "health/observation_mean": shortened(numbers.mean(axis=0, dtype=np.float64)),
-        "health/observation_std": shortened(numbers.std(axis=0, dtype=np.float64)),
-        "health/observation_low": shortened(numbers.min(axis=0)),
-        "health/observation_high": shortened(numbers.max(axis=0)),
+        "health/observation_mean": shortened(numbers.mean(axis=0, dtype=np.float64).tolist()),
+        "health/observation_std": shortened(numbers.std(axis=0, dtype=np.float64).tolist()),
+        "health/observation_low": shortened(numbers.min(axis=0).tolist()),
+        "health/observation_high": shortened(numbers.max(axis=0).tolist()),
         **({"health/observation_parts": parts} if len(parts) > 1 else {}),
     }
 
@@ -87,6 +87,20 @@ def image_change(memory: AnyMemory, indices: Indices) -> float:
     """Returns the share of bytes of a frame that changed at all among some of these rows."""
     frames = memory.columns["frame"][indices[spread(len(indices), IMAGES)]]
     return float((frames.min(axis=0) != frames.max(axis=0)).mean())
+
+
+@contextmanager
+def undisturbed(learner: Learner) -> Iterator[None]:
+    """Keeps dropout from drawing and batch norms from counting inside the block, in networks of the user's own."""
+    modules = [module for network in learner.networks().values() for module in network.modules() if module.training]
+    with torch.random.fork_rng(devices=[]):
+        for module in modules:
+            module.training = False
+        try:
+            yield
+        finally:
+            for module in modules:
+                module.training = True
 
 
 @torch.no_grad()
@@ -107,16 +121,17 @@ def network_health(learner: Learner) -> dict[str, Any]:
         "health/target_std": spread_of_target**0.5,
         "health/q_size": float(q1.abs().mean()),
         "health/one_end": float(torch.stack(ends).max()),
-        "health/low_end": shortened(ends[0].cpu().numpy()),
-        "health/high_end": shortened(ends[1].cpu().numpy()),
-        "health/action_low": shortened(low.cpu().numpy()),
-        "health/action_high": shortened(high.cpu().numpy()),
+        "health/low_end": ends[0].tolist(),
+        "health/high_end": ends[1].tolist(),
+        "health/action_low": low.tolist(),
+        "health/action_high": high.tolist(),
         "health/actor_gradient": actor_gradient(learner),
     }
     if silent:
         found["health/dead_units"] = max(silent.values())
-        found["health/dead_layers"] = {name: round(share, 4) for name, share in silent.items()}
-    return {name: value for name, value in found.items() if value is not None}
+        found["health/dead_layers"] = silent
+    # In six digits: a sum of floats depends on where in memory they lie, which a resumed run may not repeat.
+    return {name: shortened(value) for name, value in found.items() if value is not None}
 
 
 def remembered(learner: Learner) -> Batch:
@@ -163,12 +178,18 @@ def layers_watched(critics: nn.Module, actor: nn.Module) -> Iterator[dict[str, T
 def actor_gradient(learner: Learner) -> float | None:
     """Returns the length of Adam's running mean of the actor's gradient; None where there is no such thing."""
     optimizer = learner.optimizers().get("actor_optimizer")
-    means = [state["exp_avg"] for state in optimizer.state.values() if "exp_avg" in state] if optimizer else []
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]] if optimizer else []
+    states = [optimizer.state.get(parameter, {}) for parameter in parameters] if optimizer else []
+    means = [state["exp_avg"] for state in states if "exp_avg" in state]
     if not means:
         return None
     return float(torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(mean.double()) for mean in means])))
 
 
-def shortened(numbers: NDArray[Any]) -> list[float]:
-    """Returns plain numbers in six digits: a record keeps many."""
-    return [float(f"{number:.6g}") for number in numbers.tolist()]
+def shortened(value: Any) -> Any:
+    """Returns numbers, alone, in a list or by name, in six digits: a record keeps many."""
+    if isinstance(value, dict):
+        return {name: shortened(number) for name, number in value.items()}
+    if isinstance(value, list):
+        return [shortened(number) for number in value]
+    return float(f"{value:.6g}")

@@ -150,6 +150,8 @@ OTHERS = {
     "stop_when_sick": True,
     "workers": 0,
     "worker_timeout": 5.0,
+    "restart_failed": 2,
+    "diagnose": True,
     "eval_every": 45,
     "eval_episodes": 2,
     "checkpoint_every": 20,
@@ -200,8 +202,8 @@ def test_a_setting_changed_by_resume_acts_like_one_changed_between_two_steps(nam
 
 
 def test_every_change_is_said_stands_in_the_record_and_stays(tmp_path):
-    run, changes = stopped_at(50, tmp_path / "run", eval_every=40, engine="auto"), {**CHANGES, **OTHERS}
-    old = Config(**SMALL | {"eval_every": 40})
+    run, changes = stopped_at(50, tmp_path / "run", eval_every=40, engine="auto", diagnose=False), {**CHANGES, **OTHERS}
+    old = Config(**SMALL | {"eval_every": 40, "diagnose": False})
     changed = {name: [getattr(old, name), value] for name, value in changes.items() if getattr(old, name) != value}
     events = list(td3.resume(run, steps=200, **changes))
     noted = [event.note for event in events if isinstance(event, td3.Noted)]

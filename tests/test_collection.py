@@ -72,7 +72,8 @@ def test_only_termination_is_stored_as_an_end():
 def test_episodes_are_tallied_with_their_return_and_length():
     collector = make_collector(make_envs(Counting, 2), noise=0.0)
     ended = [one for _ in range(12) for one in collector.collect(steady(0.5)).episodes]
-    assert ended == [(0, 1.5, 3), (1, 1.5, 3), (0, 2.0, 4), (1, 2.0, 4), (0, 2.5, 5), (1, 2.5, 5)]
+    assert [one[:3] for one in ended] == [(0, 1.5, 3), (1, 1.5, 3), (0, 2.0, 4), (1, 2.0, 4), (0, 2.5, 5), (1, 2.5, 5)]
+    assert [one.terminated for one in ended[::2]] == [True, False, True]  # every other one is truncated
 
 
 class OnlyResets:

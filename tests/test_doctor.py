@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+import torch
 from refusals import refusal
 from runs import contents
 from sessions import bytes_of
@@ -14,6 +15,7 @@ from bench.broken_envs import FAULTS, Twin, settings_of
 from bench.broken_runs import Dreamer, Saturated
 from td3.diagnosis import RULES, Evidence, findings
 from td3.diagnosis.evidence import numbers
+from td3.health import measure_health
 from td3.views.findings import lines_of
 
 QUICK = {
@@ -118,6 +120,20 @@ def test_a_run_is_the_same_to_the_bit_with_and_without_its_diagnosis(tmp_path):
         streams = [session.replay_rng, session.smoothing_rng, session.collector.rng]
         runs[diagnose] = bytes_of(session), [str(rng.bit_generator.state) for rng in streams], metrics
     assert runs[True] == runs[False]
+
+
+def test_measuring_changes_nothing_in_networks_that_draw_and_count():
+    training = td3.train(td3.Config(**{**QUICK, **settings_of(), "steps": 1_100, "engine": "torch"}))
+    for _ in training:
+        pass
+    learner = training.learner
+    learner.actor.layers.insert(1, torch.nn.Dropout(0.5))
+    learner.actor.layers.insert(1, torch.nn.BatchNorm1d(32))
+    counts, random = learner.actor.layers[1], torch.get_rng_state()
+    assert measure_health(learner, 1_000)["health/rows"] == 1_000
+    assert (counts.num_batches_tracked.item(), counts.running_mean.abs().max().item()) == (0, 0)
+    assert torch.equal(torch.get_rng_state(), random)
+    assert all(module.training for module in learner.actor.modules())
 
 
 def test_a_resumed_run_measures_and_finds_the_same(tmp_path):

@@ -347,6 +347,6 @@ def test_an_evaluation_counts_from_the_beginning_of_its_episode(tmp_path):
         made.append(Faulty("step", "an error", after=1_000 if len(made) == 0 else 25))
         return gymnasium.wrappers.TimeLimit(made[-1], 10)
 
-    config = td3.Config(env=env, steps=100, **{**SMALL, "eval_every": 10, "eval_episodes": 1})
+    config = td3.Config(env=env, steps=100, **{**SMALL, "eval_every": 10, "eval_episodes": 1, "diagnose": False})
     with refusal(EnvironmentFailure, "Evaluation environment 0", UNSAID, "step 6"):
         list(td3.train(config, tmp_path / "run"))

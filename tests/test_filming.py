@@ -30,6 +30,7 @@ from td3.storage.disk import replace_whole
 
 Image = pytest.importorskip("PIL.Image")
 SMALL = {"hidden": (8,), "batch_size": 8, "warmup_steps": 20, "threads": 1, "eval_episodes": 2, "log_every": 50}
+SMALL["diagnose"] = False  # which plays the evaluation environment, too
 
 
 @pytest.fixture(autouse=True)

@@ -33,7 +33,13 @@ def events(messages):
 
 def test_a_run_comes_with_its_findings_and_the_worst_first(tmp_path):
     rows = [
-        found_row(4_000, name="dead_units", seen="100 % are silent.", command=[], chart="health/dead_units"),
+        found_row(
+            4_000,
+            name="critics_explain_nothing",
+            seen="100 % are silent.",
+            command=[],
+            chart="health/residual_variance",
+        ),
         found_row(5_000, name="a_rule_of_tomorrow", chart="", command=["evaluate", "RUN", "--episodes", "20"]),
         found_row(6_000),
         found_row(7_000, seen="Once more."),
@@ -42,7 +48,7 @@ def test_a_run_comes_with_its_findings_and_the_worst_first(tmp_path):
     one, two, three = found_in(tmp_path)
     assert (one["name"], one["step"], one["chart"]) == ("one_action", 6_000, "health/one_end")
     assert one["command"] == "td3 check Pendulum-v1"
-    assert (two["name"], two["command"]) == ("dead_units", None)
+    assert (two["name"], two["command"]) == ("critics_explain_nothing", None)
     assert (three["chart"], three["command"]) == ("", f"td3 evaluate {run} --episodes 20")
     row = rows_of(tmp_path)["run"]
     assert (row["findings"], row["finding"]) == (3, one["seen"])

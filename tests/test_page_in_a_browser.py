@@ -416,7 +416,7 @@ def test_a_name_is_text_in_the_legend_and_where_the_mouse_points(page, tmp_path,
 
 # ---- findings ----
 
-BANDED = ["cannot_recover", "one_action", "dead_units", "overestimation"]  # the worst first
+BANDED = ["dead_units", "cannot_recover", "one_action", "overestimation"]  # the worst first
 
 
 def health(points):
@@ -550,7 +550,7 @@ def test_the_list_marks_a_run_with_findings_and_finds_it_by_them(page, tmp_path)
     with visiting(page, tmp_path) as address:
         opened(page, address)
         assert page.locator(".mark").count() == 0
-        append(sick, [found_row(), found_row(name="dead_units", seen="Silent.")])
+        append(sick, [found_row(), found_row(name="critics_explain_nothing", seen="Silent.")])
         mark = page.locator("tr[data-run] .mark")
         mark.wait_for()
         assert mark.inner_text() == "2 findings"

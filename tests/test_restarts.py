@@ -62,8 +62,9 @@ def test_the_step_that_failed_is_no_transition_and_its_episode_ends_with_the_las
         assert first or after.observation.tobytes() == before.next_observation.tobytes()
     cut = [count for a, b in pairwise(rows) if b.first[0] and (count := int(a.next_observation[0, 0])) < LENGTH]
     ended = [episode for one in collected for episode in one.episodes]
-    assert sorted(length for _, _, length in ended if length < LENGTH) == sorted(cut)
-    assert sum(length for _, _, length in ended) >= collector.steps - LENGTH
+    assert sorted(one.length for one in ended if one.length < LENGTH) == sorted(cut)
+    assert sum(one.length for one in ended) >= collector.steps - LENGTH
+    assert not any(one.terminated for one in ended)
 
 
 def test_each_failure_is_counted_noted_with_its_reason_and_written_to_the_record(tmp_path):
@@ -200,7 +201,7 @@ def test_a_reset_that_fails_costs_no_transition(resets, monkeypatch):
     assert collector.steps == 45 and restarts.used == 1
     (failure,) = [failure for one in collected for failure in one.failures]
     check_names(failure[1], "reset", UNSAID, "stuck", "Environment 0")
-    assert [length for one in collected for _, _, length in one.episodes] == 4 * [LENGTH]
+    assert [episode.length for one in collected for episode in one.episodes] == 4 * [LENGTH]
 
 
 def test_an_environment_that_cannot_be_made_anew_uses_up_what_is_allowed(monkeypatch):
@@ -293,5 +294,5 @@ def test_a_trained_agent_is_evaluated_with_the_same_patience(tmp_path, capsys):
 
 
 def test_a_step_that_an_older_checkpoint_left_pending_is_understood():
-    assert Pending.of([3, [[0, 1.5, 2]], True]) == (3, [(0, 1.5, 2)], True, [])
+    assert Pending.of([3, [[0, 1.5, 2]], True]) == (3, [(0, 1.5, 2, None)], True, [])
     assert Pending.of([3, [], False, [[1, "broke"]]]).failures == [(1, "broke")]
