@@ -76,7 +76,7 @@ class Twin(gymnasium.Env):
             return 1 - distance + 5 * float(action[0])
         if self.fault == "tiny actions pay":
             return (1 - distance) / 20 - 20 * float(action @ action)
-        return (1 - distance) * {"large rewards": 1_000.0, "small rewards": 0.001}.get(self.fault, 1.0)
+        return (1 - distance) * {"large rewards": 1e3, "small rewards": 1e-3, "huge rewards": 1e25}.get(self.fault, 1.0)
 
 
 class Fault(NamedTuple):
@@ -105,7 +105,7 @@ FAULTS = {
     "young memory": Fault("young_memory", {"warmup_steps": 200}),
 }
 # Faults that show only once something is learned.
-LATER = ("same score", "noise", "late rewards", "one end pays", "tiny actions pay")
+LATER = ("huge rewards", "same score", "noise", "late rewards", "one end pays", "tiny actions pay")
 
 
 def settings_of(fault: str = "") -> dict[str, Any]:

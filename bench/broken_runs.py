@@ -1,5 +1,6 @@
 """Broken runs, one for each finding that training can show: a broken environment, bad settings, or a broken learner."""
 
+import contextlib
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -85,9 +86,10 @@ BROKEN = (
     Case("narrow_actions", "actions clipped to a twelfth", fault="narrow actions"),
     Case("unscaled_observations", "one number × 1,000", fault="unscaled observation"),
     Case("small_memory", "a memory of 500 rows", settings={"buffer_size": 500}),
+    Case("diverged", "rewards × 1e25", "health/reward_std", "huge rewards", log=True, place=1),
     Case("values_beyond", "targets beyond the rewards", "health/q_size", "", {"critic_lr": 0.01}, Dreamer, log=True),
     Case("cannot_recover", "an actor that begins at its ends", "health/actor_gradient", "", {}, Saturated),
-    Case("one_action", "a reward for one end", "health/one_end", "one end pays", {"steps": 30_000}),
+    Case("one_action", "a reward for one end", "health/one_end", "one end pays", {"steps": 40_000}),
     Case("not_reproducible", "noise from an rng of its own", fault="not reproducible"),
     Case("critics_explain_nothing", "observations of pure noise", "health/residual_variance", "noise"),
     Case("dead_units", "learning rates of 1", "health/dead_units", "", {"actor_lr": 1.0, "critic_lr": 1.0}),
@@ -105,6 +107,7 @@ BROKEN = (
     Case("unused_range", "only tiny actions pay", "eval/mean_return", "tiny actions pay"),
     Case("constant_observations", "one number never changes", fault="constant observation"),
     Case("coarse_evaluation", "one episode an evaluation", settings={"eval_episodes": 1}),
+    Case("plateau", "observations of pure noise", fault="noise", place=1),
 )
 
 
@@ -114,7 +117,11 @@ def trained_broken(runs: Path, case: Case) -> Path:
     if run.exists():
         return run
     env = partial(Twin, fault=case.fault) if case.fault else Twin
-    with td3.train(td3.Config(**{**SETTINGS, "env": env, **case.settings}), run, learner=case.learner) as training:
+    config = td3.Config(**{**SETTINGS, "env": env, **case.settings})
+    with (
+        contextlib.suppress(td3.TrainingDiverged),
+        td3.train(config, run, learner=case.learner) as training,
+    ):
         for event in training:
             if case.change and event.step >= case.change_at and training.config.actor_lr != case.change["actor_lr"]:
                 training.change(**case.change)

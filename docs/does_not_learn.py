@@ -32,8 +32,10 @@ HalfCheetah run, and changes no bit of it.
 
 The runs below are of one small task, a mass to be pushed to the middle of a plane, with one thing broken in each
 ([`bench/broken_envs.py`](../bench/broken_envs.py), [`bench/broken_runs.py`](../bench/broken_runs.py)). In each, this
-finding came first, but for the collapse, which comes after its causes. The task is easy: where a curve shows no harm, a
-harder task would. `python -m bench.doctor broken` makes these runs and pictures again.
+finding came first, but for collapse, divergence and plateau, which come after their causes. The task is easy: where a
+curve shows no harm, a harder task would. `python -m bench.doctor broken` makes these runs and pictures again. The
+thresholds stand at the top of [`environment.py`](../td3/diagnosis/environment.py),
+[`networks.py`](../td3/diagnosis/networks.py) and [`results.py`](../td3/diagnosis/results.py).
 
 """
 TRAPS = (
@@ -60,11 +62,12 @@ SURE = """## How sure is it?
 The data are in [`docs/results/healthy_runs.json`](results/healthy_runs.json).
 """
 OTHERS = {
-    "swimmer-paper-0": "- `swimmer-paper-0` is not healthy: the actor played one end of a joint for 22,000 steps while "
-    "its return fell from 53 to −9. TD3 is known to be poor at Swimmer.\n",
     "ant-author-0": "- `ant-author-0`: some numbers of Ant's observation, contact forces of its torso, never change. "
-    "That is so, and does no harm. It is not said while a run trains.\n",
-    "humanoid-author-0": "- `humanoid-author-0`: the same, and more of them.\n",
+    "That is so, and does no harm; it is not said while a run trains.\n",
+    "humanoid-author-0": "- `humanoid-author-0`: the same; and some forces are several hundred where other numbers are "
+    "around 1, so `--normalize-observations` is worth a try.\n",
+    "inverteddoublependulum-author-0": "- `inverteddoublependulum-author-0`: constraint forces that are 0 until the "
+    "cart first reaches the end of its rail.\n",
 }
 
 

@@ -16,6 +16,7 @@ from bench.broken_runs import Dreamer, Saturated
 from td3.diagnosis import RULES, Evidence, findings
 from td3.diagnosis.evidence import numbers
 from td3.health import measure_health
+from td3.views import cli
 from td3.views.findings import lines_of
 
 QUICK = {
@@ -371,3 +372,43 @@ def test_the_value_of_a_cut_tail_is_counted():
     metrics = play_episodes(envs, policy, [1, 2], gamma, forever).metrics
     assert metrics["eval/value_error"] == pytest.approx(0, abs=1e-5)
     assert metrics["eval/late_share"] == pytest.approx(0.1)
+
+
+def said(capsys, *words):
+    """Runs a command; returns its exit code, its answer and what it says to people."""
+    code = cli.main([*words])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_the_command_says_what_stands_out_and_exits_with_0_unless_it_is_strict(healthy, tmp_path, capsys):
+    run, _ = healthy
+    assert said(capsys, "doctor", str(run), "--strict")[0] == 0
+    code, answer, text = said(capsys, "doctor", str(run))
+    assert (code, answer, text.strip()) == (0, "", "Nothing stands out in 6,000 steps of bench.broken_envs:Twin.")
+    sick = tmp_path / "run"
+    trained(sick, **settings_of("large rewards"), steps=1_000)
+    code, answer, text = said(capsys, "doctor", str(sick))
+    assert (code, answer, text.splitlines()[0][:33]) == (0, "", "1. Rewards spread widely: their s")
+    assert said(capsys, "doctor", str(sick), "--strict")[0] == 1
+    code, answer, _ = said(capsys, "doctor", str(sick), "--json")
+    (finding,) = json.loads(answer)["findings"]
+    assert (code, finding["name"], json.loads(answer)["step"]) == (0, "reward_scale", 1_000)
+    assert finding["command"] == "td3 check bench.broken_envs:Twin --env-arg 'fault=\"large rewards\"'"
+
+
+def test_a_run_that_cannot_recover_stops_by_itself_and_says_why(tmp_path):
+    settings = {**QUICK, **settings_of(), "updates_per_step": 0.2, "stop_when_sick": True, "steps": 20_000}
+    *_, finished = td3.train(td3.Config(**settings), tmp_path / "run", learner=Saturated)
+    assert (finished.step, finished.stopped_by) == (6_000, "stop_when_sick")
+    assert "this run will not recover" in finished.reason
+
+
+def test_a_finding_is_said_once_in_the_terminal(tmp_path, capsys):
+    settings = ["--steps", "2500", "--warmup-steps", "1000", "--hidden", "16,16", "--reward-scale", "1000", "--no-film"]
+    code, _, text = said(capsys, "train", "Pendulum-v1", "--run", str(tmp_path / "run"), *settings)
+    lines = text.splitlines()
+    (place,) = [place for place, line in enumerate(lines) if line.startswith("Found at step 1,000: Rewards spread")]
+    assert code == 0
+    assert lines[place + 1].startswith("  Try first: Use --reward-scale")
+    assert lines[place + 2] == "  See: td3 check Pendulum-v1"

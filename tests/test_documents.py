@@ -15,6 +15,7 @@ from PIL import Image
 import td3
 from bench.curves import final_scores
 from td3.config import SETTINGS
+from td3.diagnosis import RULES
 from td3.environments.serial import SerialEnvs
 from td3.views import cli
 
@@ -73,6 +74,15 @@ def test_the_pictures_are_what_their_script_draws(tmp_path):
 
 def test_the_document_of_settings_is_what_the_config_says():
     assert (ROOT / "docs/settings.md").read_text() == script(ROOT / "docs/settings.py").page()
+
+
+def test_the_document_of_findings_is_what_rules_and_runs_say():
+    script_of_findings = script(ROOT / "docs/does_not_learn.py")
+    assert (ROOT / "docs/it-does-not-learn.md").read_text() == script_of_findings.page()
+    found = json.loads((ROOT / "docs/results/findings.json").read_text())
+    assert set(found) == {rule.name for rule in RULES}
+    pictures = {path.name for path in (ROOT / "docs/pictures").glob("finding-*.png")}
+    assert pictures == {f"finding-{name.replace('_', '-')}.png" for name in found}
 
 
 def test_the_document_of_metrics_is_what_their_module_says():
