@@ -33,6 +33,8 @@ class Twin(gymnasium.Env):
 
     def step(self, action: Any) -> Any:
         self.count += 1
+        if self.fault == "raises" and self.place[0] > 2.5:
+            raise RuntimeError("the mass has left the plane")
         self.velocity = 0.9 * self.velocity + 0.1 * self._push(np.asarray(action, np.float64))
         self.place = np.clip(self.place + 0.5 * self.velocity, -3, 3)
         terminated = self.fault == "ends at once" and self.count == 2
@@ -72,8 +74,6 @@ class Twin(gymnasium.Env):
             return (1 - distance) * (self.count > 0.9 * LIMIT)
         if self.fault == "same score":
             return self.count / LIMIT
-        if self.fault == "one end pays":
-            return 1 - distance + 5 * float(action[0])
         if self.fault == "tiny actions pay":
             return (1 - distance) / 20 - 20 * float(action @ action)
         return (1 - distance) * {"large rewards": 1e3, "small rewards": 1e-3, "huge rewards": 1e25}.get(self.fault, 1.0)
@@ -105,7 +105,7 @@ FAULTS = {
     "young memory": Fault("young_memory", {"warmup_steps": 200}),
 }
 # Faults that show only once something is learned.
-LATER = ("huge rewards", "same score", "noise", "late rewards", "one end pays", "tiny actions pay")
+LATER = ("raises", "huge rewards", "same score", "noise", "late rewards", "tiny actions pay")
 
 
 def settings_of(fault: str = "") -> dict[str, Any]:

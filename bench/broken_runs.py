@@ -34,6 +34,16 @@ class Saturated(td3.Learner):
         return actor
 
 
+class Leaning(td3.Learner):
+    """An actor that begins at the upper end of every dimension."""
+
+    def make_actor(self, features: int, generator: Any) -> Any:
+        """Makes the usual actor, with large biases in its last layer."""
+        actor = super().make_actor(features, generator)
+        actor.layers[-1].bias.data += 4
+        return actor
+
+
 class Optimist(td3.Learner):
     """Adds to every target what no reward has paid."""
 
@@ -76,6 +86,8 @@ class Case(NamedTuple):
 
 HEALTHY_TWIN = Case("", "healthy")
 BROKEN = (
+    Case("failed", "an environment that raises", "rollout/ep_return", "raises"),
+    Case("no_updates", "25,000 steps of warm-up", settings={"warmup_steps": 25_000}),
     Case("ends_at_once", "`terminated` after two steps", "rollout/ep_length", "ends at once", log=True),
     Case("never_ends", "no time limit", "health/reward_mean", "never ends", {"eval_every": 0}),
     Case("actions_ignored", "step() ignores its action", fault="actions ignored"),
@@ -89,7 +101,7 @@ BROKEN = (
     Case("diverged", "rewards × 1e25", "health/reward_std", "huge rewards", log=True, place=1),
     Case("values_beyond", "targets beyond the rewards", "health/q_size", "", {"critic_lr": 0.01}, Dreamer, log=True),
     Case("cannot_recover", "an actor that begins at its ends", "health/actor_gradient", "", {}, Saturated),
-    Case("one_action", "a reward for one end", "health/one_end", "one end pays", {"steps": 40_000}),
+    Case("one_action", "an actor stuck at one end", "health/one_end", "", {"actor_lr": 1e-6}, Leaning),
     Case("not_reproducible", "noise from an rng of its own", fault="not reproducible"),
     Case("critics_explain_nothing", "observations of pure noise", "health/residual_variance", "noise"),
     Case("dead_units", "learning rates of 1", "health/dead_units", "", {"actor_lr": 1.0, "critic_lr": 1.0}),
@@ -119,7 +131,7 @@ def trained_broken(runs: Path, case: Case) -> Path:
     env = partial(Twin, fault=case.fault) if case.fault else Twin
     config = td3.Config(**{**SETTINGS, "env": env, **case.settings})
     with (
-        contextlib.suppress(td3.TrainingDiverged),
+        contextlib.suppress(td3.TrainingDiverged, td3.EnvironmentFailure),
         td3.train(config, run, learner=case.learner) as training,
     ):
         for event in training:

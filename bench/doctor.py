@@ -35,7 +35,7 @@ def healthy_cases() -> Iterator[tuple[str, dict[str, Any]]]:
         for preset, extra in (("author", SHORT_WARMUP), ("paper", {})):
             of = {"preset": preset, "seed": seed, **extra}
             inverted = {"env": "InvertedPendulum-v5", "steps": 20_000, "eval_every": 2_000}
-            yield f"inverted-{preset}-{seed}", {**of, **inverted, **({"warmup_steps": 5_000} if extra else {})}
+            yield f"inverted-{preset}-{seed}", {"preset": preset, "seed": seed, **inverted}
             yield f"hopper-{preset}-{seed}", {**of, "env": "Hopper-v5", "steps": 60_000}
             yield f"cheetah-{preset}-{seed}", {**of, "env": "HalfCheetah-v5", "steps": 60_000}
             yield f"swimmer-{preset}-{seed}", {**of, "env": "Swimmer-v5", "steps": 50_000}
@@ -101,7 +101,7 @@ def try_broken(runs: Path, only: str) -> None:
         print(f"{case.name}: {[finding.name for finding in found]}", flush=True)
         names = [finding.name for finding in found]
         assert case.finding in names[case.place :][:1], f"{case.finding} should be number {case.place} in {run}"
-        known[case.finding] = {**found[case.place]._asdict(), "case": case.what, "chart": case.chart}
+        known[case.finding] = {**found[case.place]._asdict(), "case": case.what, "picture": case.chart}
         draw(run, healthy, case)
     results.write_text(json.dumps(dict(sorted(known.items())), indent=2, ensure_ascii=False) + "\n")
 

@@ -16,7 +16,8 @@ $ td3 doctor runs/mine
 ```
 
 reads the folder of a run, live, finished or failed, and says what stands out: at most three findings, the worst first.
-Each says what was seen, with its number; what to try first; and which command or chart shows it. A healthy run gets
+Each says what was seen, with its number and the name of its section here; what to try first; and which command or chart
+shows it. A *row* is a transition in the replay memory, *remembered states* are a sample of them. A healthy run gets
 "Nothing stands out". `--json` is for programs, and `--strict` exits with 1 if there is a finding. In Python,
 `td3.diagnose("runs/mine")` returns a list of `td3.Finding`.
 
@@ -42,7 +43,7 @@ TRAPS = (
     ("The time limit ends the episode as `terminated`", "return it as `truncated`", "limit_as_end"),
     ("There is no time limit", "`gymnasium.wrappers.TimeLimit`, or `max_episode_steps`", "never_ends"),
     ("`terminated` is true from the start", "reset what it is computed from", "ends_at_once"),
-    ("Rewards of ±100", "divide them, or `--reward-scale`", "reward_scale"),
+    ("Rewards far from 1, here × 1,000", "divide them, or `--reward-scale`", "reward_scale"),
     ("A reward at the goal alone", "reward the way there", "rare_rewards"),
     ("Pixels, metres and radians in one vector", "`--normalize-observations`", "unscaled_observations"),
     ("`step` returns the array that `reset` returned", "return a new array", "nothing_to_see"),
@@ -50,6 +51,17 @@ TRAPS = (
     ("The Box of actions is far wider than what `step` clips to", "declare the true range", "narrow_actions"),
     ("Random numbers from `np.random`", "`self.np_random`, which `reset(seed=…)` seeds", "not_reproducible"),
 )
+UNSEEN = """## What no record shows
+
+Nothing stands out, and it still does not learn? Then look for what only you can know:
+
+- **The goal is not in the observation.** An agent that cannot see where to go learns the mean of all goals.
+- **A velocity is missing, or the action acts late.** `--history 3` joins the last three observations.
+- **The reward pays for something else**, such as standing still where each move costs. Watch a [film](watching.md).
+- **It needs more steps.** TD3 learns Pendulum in 5,000 steps, HalfCheetah in 100,000, Humanoid in a million and more.
+- **The seed.** Train three; one that fails among three that learn is usual.
+
+"""
 SURE = """## How sure is it?
 
 `python -m bench.doctor healthy` trains known tasks and looks at every tenth of each run, as `td3 doctor` would. Of
@@ -76,7 +88,7 @@ def page() -> str:
     found: dict[str, Any] = json.loads((DOCS / "results" / "findings.json").read_text())
     healthy: dict[str, Any] = json.loads((DOCS / "results" / "healthy_runs.json").read_text())
     sections = [section(rule, found.get(rule.name)) for rule in RULES]
-    return HEAD + table() + traps(found) + "".join(sections) + sure(healthy)
+    return HEAD + traps(found) + UNSEEN + table() + "".join(sections) + sure(healthy)
 
 
 def table() -> str:
@@ -104,7 +116,7 @@ def section(rule: Rule, found: dict[str, Any] | None) -> str:
         return text
     picture = f"pictures/finding-{rule.name.replace('_', '-')}.png"
     said = f"> {found['seen']}\n>\n> Try first: {found['advice']}\n\n"
-    return f"{text}Here: {found['case']}.\n\n{said}![{found['chart']}, beside that of a healthy run]({picture})\n\n"
+    return f"{text}Here: {found['case']}.\n\n{said}![{found['picture']}, beside that of a healthy run]({picture})\n\n"
 
 
 def sure(healthy: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ Nothing is drawn and nothing is written, so a run is the same to the bit with an
 the same numbers again.
 """
 
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -22,6 +23,7 @@ from td3.types import Batch, Layout
 
 STATES = 500  # remembered ones that the networks are measured on, spread evenly over the memory
 IMAGES = 64  # of images: fewer, which cost as much
+MOST_ROWS = 100_000  # of a dataset that is measured at once
 
 Indices = NDArray[np.int64]
 
@@ -29,13 +31,13 @@ Indices = NDArray[np.int64]
 def measure_health(learner: Learner, count: int) -> dict[str, Any]:
     """Returns a row of `health/` metrics, with statistics of the `count` newest rows of the memory."""
     memory, layout = learner.memory, learner.layout
-    newest = newest_rows(memory, count)
-    if not len(newest):
-        return {}
-    rewards = memory.columns["reward"][newest].astype(np.float64) / learner.config.reward_scale
-    found = {**reward_statistics(rewards), **observation_statistics(numbers_of(memory, newest), layout)}
-    if layout.frame:
-        found["health/image_change"] = image_change(memory, newest)
+    newest = newest_rows(memory, min(count, MOST_ROWS))
+    found: dict[str, Any] = {"health/rows": len(newest)}
+    if len(newest):
+        rewards = memory.columns["reward"][newest].astype(np.float64) / learner.config.reward_scale
+        found |= {**reward_statistics(rewards), **observation_statistics(numbers_of(memory, newest), layout)}
+        if layout.frame:
+            found["health/image_change"] = image_change(memory, newest)
     if learner.updates:
         with one_thread(), undisturbed(learner):
             found |= network_health(learner)
@@ -61,10 +63,11 @@ def reward_statistics(rewards: NDArray[np.float64]) -> dict[str, Any]:
     values, counts = np.unique(rewards, return_counts=True)
     most = int(counts.argmax())
     return {
-        "health/rows": len(rewards),
         "health/reward_mean": shortened(float(rewards.mean())),
         "health/reward_std": shortened(float(rewards.std())),
         "health/reward_size": float(np.abs(rewards).max()),
+        "health/reward_ends": [float(rewards.min()), float(rewards.max())],
+        "health/reward_range": shortened(np.quantile(rewards, [0.05, 0.95]).tolist()),
         "health/reward_mode": [float(values[most]), int(counts[most])],
     }
 
@@ -93,6 +96,7 @@ def image_change(memory: AnyMemory, indices: Indices) -> float:
 def undisturbed(learner: Learner) -> Iterator[None]:
     """Keeps dropout from drawing and batch norms from counting inside the block, in networks of the user's own."""
     modules = [module for network in learner.networks().values() for module in network.modules() if module.training]
+    numpy_state, python_state = np.random.get_state(), random.getstate()  # a step of the user's own may draw from them
     with torch.random.fork_rng(devices=[]):
         for module in modules:
             module.training = False
@@ -101,6 +105,8 @@ def undisturbed(learner: Learner) -> Iterator[None]:
         finally:
             for module in modules:
                 module.training = True
+            np.random.set_state(numpy_state)
+            random.setstate(python_state)
 
 
 @torch.no_grad()

@@ -5,7 +5,7 @@ Each event comes between two steps, with every transition stored and its updates
 
 from collections.abc import Iterator
 
-from td3.errors import TrainingDiverged
+from td3.errors import EnvironmentFailure, TrainingDiverged
 from td3.events import Event, Finished, Noted, Resumed, Started, Stepped
 from td3.interrupts import deferred
 from td3.progress import Pending, plain_episode
@@ -97,6 +97,8 @@ def save_because_of(session: Session, problem: BaseException) -> None:
         return  # what was saved before is better than this
     try:
         saved = session.save()
+        if isinstance(problem, EnvironmentFailure):
+            session.record_failure(problem)
     except Exception as failure:
         if isinstance(problem, GeneratorExit):
             raise

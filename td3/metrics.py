@@ -33,13 +33,14 @@ METRICS = {  # numbers that can be plotted
     "train/q2_mean": "mean value that the second critic gives to the stored actions",
     "train/target_mean": "mean target of both critics",
 }
-CHANGED, STOPPED = "changed", "stopped"
+CHANGED, STOPPED, FAILED = "changed", "stopped", "failed"
 OTHERS = {  # lists, indices and texts, and what not every run has
     CHANGED: "settings that changed at this step, each with its value before and after",
     "eval/lengths": "steps of each episode of an evaluation",
     "eval/returns": "return of each episode of an evaluation",
     "eval/unfinished": "steps after which an evaluation was given up: an episode did not end",
     "eval/value_errors": "the eval/value_error of each episode of an evaluation",
+    FAILED: "why the run ended at this step: an environment that failed",
     "finding": "what the diagnosis found at this step: a name, what was seen, what to try first",
     "health/action_high": "95th percentile of the actor's actions on remembered states, in each dimension",
     "health/action_low": "5th percentile of the actor's actions on remembered states, in each dimension",
@@ -51,11 +52,14 @@ OTHERS = {  # lists, indices and texts, and what not every run has
     "health/observation_mean": "mean of each number of the observation, in the newest rows",
     "health/observation_parts": "name and size of each part of the observation, if there are several",
     "health/observation_std": "standard deviation of each number of the observation, in the newest rows",
+    "health/reward_ends": "smallest and largest reward of the newest rows",
     "health/reward_mode": "the most frequent reward of the newest rows, and how often it came",
+    "health/reward_range": "5th and 95th percentile of the rewards of the newest rows",
     "health/rows": "newest rows that the health/ statistics are made of",
     "probe/actions_matter": "whether other actions led to other observations or rewards, from the same seed",
     "probe/ignored": "dimensions of the action that changed nothing",
     "probe/narrow": "dimensions of the action in which a tenth of the range does the same as the whole",
+    "probe/time_limit": "steps after which the environment truncates an episode, if that is known",
     "probe/reproducible": "whether the same seed and actions led to the same observations and rewards",
     "rollout/env": "index of the environment that the training episode was played in",
     "rollout/terminated": "whether the training episode terminated; if not, it was truncated",

@@ -3,6 +3,7 @@
 Does the same seed lead to the same episode? Do actions change anything? Does it use the whole range of each of them?
 """
 
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,10 +13,11 @@ from numpy.typing import NDArray
 from td3.environments import Envs
 from td3.types import Float32s
 
-STEPS = 30  # of an episode: an action may take some steps to show
+STEPS, LONG = 30, 300  # of an episode: an action may take some steps to show, and all of them together many
 SHARES = (1, 6, STEPS)  # steps that are compared one after the other: most differences show at once
 DIMENSIONS = 16  # of the action: the first ones
 TENTH = 0.1
+PATIENCE = 20.0  # seconds
 
 Step = tuple[NDArray[Any], ...]  # what it led to
 
@@ -38,32 +40,45 @@ class Probe(NamedTuple):
         return found
 
 
-def probe(envs: Envs, seed: int) -> Probe:
-    """Plays short pieces of the same episode; an environment that fails raises as it does elsewhere."""
+class TooSlow(Exception):
+    """An environment that takes too long to be asked."""
+
+
+def probe(envs: Envs, seed: int, seconds: float = PATIENCE, clock: Callable[[], float] = time.perf_counter) -> Probe:
+    """Plays short pieces of the same episode; an environment that fails raises as it does elsewhere.
+
+    One that takes longer than `seconds` raises `TooSlow`.
+    """
     size = envs.action.size
-    actions = np.random.default_rng(0).uniform(-1, 1, (STEPS, size)).astype(np.float32)
-    same = _comparison(envs, seed)
+    actions = np.random.default_rng(0).uniform(-1, 1, (LONG, size)).astype(np.float32)
+    same = _comparison(envs, seed, clock() + seconds, clock)
     if not same(actions, actions):
         return Probe(False, True, [], [])
-    if same(actions, -actions):
+    if same(actions, -actions, (*SHARES, LONG)):
         return Probe(True, False, [], [])
     ignored: list[int] = []
     narrow: list[int] = []
     for dimension in range(min(size, DIMENSIONS)):
-        full, turned, little, none = (actions.copy() for _ in range(4))
+        full, turned, little, less, none = (actions.copy() for _ in range(5))
         signs = np.where(actions[:, dimension] < 0, -1, 1)
         full[:, dimension], turned[:, dimension] = signs, -signs
-        little[:, dimension], none[:, dimension] = TENTH * signs, 0
-        if same(full, little):
-            (ignored if same(full, none) and same(full, turned) else narrow).append(dimension)
+        little[:, dimension], less[:, dimension], none[:, dimension] = TENTH * signs, TENTH / 2 * signs, 0
+        if not same(full, little):
+            continue
+        if same(full, none) and same(full, turned):
+            ignored.append(dimension)
+        elif not same(little, less):  # else it is a switch: only the sign counts
+            narrow.append(dimension)
     return Probe(True, True, ignored, narrow)
 
 
-def _comparison(envs: Envs, seed: int) -> Callable[[Float32s, Float32s], bool]:
+def _comparison(envs: Envs, seed: int, end: float, clock: Callable[[], float]) -> Callable[..., bool]:
     """Returns what says whether two rows of actions lead to the very same episode."""
 
-    def same(these: Float32s, those: Float32s) -> bool:
-        for steps in SHARES:
+    def same(these: Float32s, those: Float32s, shares: tuple[int, ...] = SHARES) -> bool:
+        for steps in shares:
+            if clock() > end:
+                raise TooSlow
             first, second = (_played(envs, seed, actions[:steps]) for actions in (these, those))
             equal = len(first) == len(second) and all(
                 np.array_equal(one, other)

@@ -65,6 +65,7 @@ class Progress:
     def __init__(self, means: Sequence[str], delayed: Sequence[str]) -> None:
         self.due = 0.0  # updates the schedule has asked for so far
         self.pending: Pending | None = None
+        self.measured = 0  # rows of the memory that its health was measured on
         self.unfinished = ""  # what is half done at this moment: a checkpoint made then does not resume exactly
         self.best: float | None = None  # mean return of the best evaluation
         self.last_evaluation: tuple[int, float] | None = None  # step and mean return
@@ -84,6 +85,7 @@ class Progress:
             "stopped": self.stopped,
             "pending": self.pending,
             "torn": self.unfinished,
+            "measured": self.measured,
             "means": self.means.capture(),
         }
 
@@ -97,6 +99,7 @@ class Progress:
         self.sick = text_in(data.get("sick", ""))
         self.stopped = Stop.of(data.get("stopped"))
         self.means.restore(data["means"])
+        self.measured = int(data.get("measured", 0))
         self.pending = Pending.of(data.get("pending"))
 
     def check(self, step: int, updates: int, updates_per_step: float) -> None:

@@ -3,19 +3,20 @@
 import contextlib
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from td3 import seeding
-from td3.diagnosis import CANNOT_RECOVER, news
+from td3.diagnosis import news, sickness
+from td3.environments.limits import time_limit
 from td3.errors import RunError
 from td3.evaluation import LONGEST, EndlessEpisode, play_episodes
 from td3.events import EpisodeEnded, Evaluated, Event, Examined, Found, Measured, Noted, Saved, SaveFailed
 from td3.health import measure_health
 from td3.learner import policy_of
 from td3.metrics import STOPPED
-from td3.probing import probe
+from td3.probing import TooSlow, probe
 from td3.progress import Pending
 from td3.schedule import crossed, health_due
 from td3.session import Session
@@ -36,8 +37,8 @@ def report(session: Session, pending: Pending, goal: int) -> Iterator[Event]:
         yield from restarted(session, pending.failures)
         if crossed(config.log_every, before, step) or last:
             yield measure(session)
-        if config.diagnose:
-            yield from examine(session, health_due(before, step))
+        if config.diagnose and health_due(before, step):
+            yield from examine(session)
         progress.pending = pending._replace(reported=True)
     evaluated = None
     if session.eval_envs and (crossed(config.eval_every, before, step) or last):
@@ -90,16 +91,18 @@ def measure(session: Session) -> Measured:
     return measured
 
 
-def examine(session: Session, steps: int) -> Iterator[Event]:
-    """Measures the health of the run over its last `steps`, and yields what is found; nothing where none are due."""
-    if not steps or not session.measurable:
+def examine(session: Session) -> Iterator[Event]:
+    """Measures the health of the run, with statistics of its newest rows, and yields what is found."""
+    if not session.measurable:
         return
+    memory, progress = session.learner.memory, session.progress
     try:
-        health = measure_health(session.learner, steps)
+        health = measure_health(session.learner, memory.written - progress.measured)
     except Exception as problem:  # networks of another kind
         session.measurable = False
         yield Noted(session.step, f"The run's health cannot be measured: {type(problem).__name__}: {problem}.")
         return
+    progress.measured = memory.written
     yield recorded(session, Examined(session.step, health))
     yield from findings(session)
 
@@ -107,24 +110,26 @@ def examine(session: Session, steps: int) -> Iterator[Event]:
 def probed(session: Session) -> Iterator[Event]:
     """Asks the evaluation environment, before its first evaluation, whether actions matter and seeds hold."""
     assert session.eval_envs is not None
-    failures_before = session.restarts.used
+    envs, config, failures_before = session.eval_envs, session.config, session.restarts.used
+    answers: dict[str, Any] = {}
     try:
-        with set_aside(session):
-            answers = probe(session.eval_envs, eval_seeds(session)[0])
+        with set_aside(session), contextlib.suppress(TooSlow):
+            answers = probe(envs, eval_seeds(session)[0]).metrics
         failed = session.restarts.used > failures_before
     finally:
         session.restarts.used = failures_before  # as if it had not been tried
-    if not failed:  # one that failed has answered nothing
-        yield recorded(session, Examined(session.step, answers.metrics))
+    if answers and not failed:  # one that failed has answered nothing
+        limit = time_limit(envs, config.env, config.action_repeat)
+        known = {"probe/time_limit": limit} if limit else {}
+        yield recorded(session, Examined(session.step, {**answers, **known}))
 
 
 def findings(session: Session) -> Iterator[Event]:
     """Yields what the diagnosis is certain of now and was not before."""
     if session.config.diagnose:
         for finding in news(session.evidence):
-            if finding.name == CANNOT_RECOVER:
-                session.progress.sick = finding.seen
             yield recorded(session, Found(session.step, finding))
+        session.progress.sick = sickness(session.evidence)
 
 
 def evaluate(session: Session) -> Evaluated:

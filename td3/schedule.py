@@ -14,13 +14,12 @@ def crossed(every: int, before: int, now: int) -> bool:
     return every > 0 and now // every > before // every
 
 
-def health_due(before: int, step: int) -> int:
-    """Returns over how many steps the health of a run is to be measured now; 0 where it is not.
+def health_due(before: int, step: int) -> bool:
+    """Whether the health of a run is to be measured now.
 
     Often while a run is young, so that a fault is found early; then rarely, for a record should stay small.
     """
-    every = 1_000 if step <= 50_000 else 5_000
-    return every if crossed(every, before, step) else 0
+    return crossed(1_000 if step <= 50_000 else 5_000, before, step)
 
 
 def updates_due(config: Config, due: float, step: int, ended: int) -> float:

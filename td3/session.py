@@ -18,7 +18,7 @@ from td3.learner import engine_name
 from td3.learner.making import check_networks, engine_for, hand_over, make_learner
 from td3.learner.state import capture_learner, restore_learner
 from td3.machine import check_room
-from td3.metrics import CHANGED
+from td3.metrics import CHANGED, FAILED
 from td3.parts import USUAL, Parts, changed_parts, check_parts
 from td3.progress import Clock, Progress
 from td3.replay import bytes_per_transition
@@ -230,6 +230,11 @@ class Session:
         if changed and self.output:
             self.output.record.write(self.step, {CHANGED: changed})
 
+    def record_failure(self, problem: Exception) -> None:
+        """Writes why the run ends, after the last checkpoint: a resumed run is without it."""
+        if self.output and self.output.ours:
+            self.output.record.write(self.step, {FAILED: str(problem).splitlines()[0][:500] if str(problem) else ""})
+
     def use_engine(self, engine: str) -> None:
         """Lets another engine perform the updates from the next one on; nothing else changes."""
         config = replace(self.config, engine=engine)
@@ -261,6 +266,8 @@ class Session:
             return None
         if not anew and self.output.newest is not None and self._saved == self._now():
             return self.output.newest
+        if not anew and self.step == 0 and self.output.newest is None and not self.changed:
+            return None  # a run that is resumed begins anew, with the same episodes
         snapshot = self.capture()
         if not all(tensor.isfinite().all() for tensor in snapshot.tensors["networks"].values()):
             raise self.diverged()  # what was saved before is better than this

@@ -16,7 +16,7 @@ from td3.events import EpisodeEnded
 from td3.health import measure_health
 from td3.learner import Learner
 from td3.learner.making import hand_over, make_learner
-from td3.probing import SHARES, probe
+from td3.probing import SHARES, TooSlow, probe
 from td3.progress import plain_episode
 from td3.replay import bytes_per_transition, smallest_capacity
 
@@ -102,7 +102,10 @@ def play_randomly(
     times = times_of(usual, with_reset, first_reset, envs.num_envs)
     probed = seconds_of_probe(times, envs) <= PROBE_SECONDS
     if probed:
-        evidence.add({"step": collector.steps, **probe(envs, seeds[0]).metrics})
+        try:
+            evidence.add({"step": collector.steps, **probe(envs, seeds[0], PROBE_SECONDS, clock).metrics})
+        except TooSlow:
+            probed = False
     return Trial(evidence, collector.steps, (float(low), float(high)), lengths, times, probed)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,7 +16,9 @@ from bench.broken_envs import FAULTS, Twin, settings_of
 from bench.broken_runs import Dreamer, Saturated
 from td3.diagnosis import RULES, Evidence, findings
 from td3.diagnosis.evidence import numbers
+from td3.environments import make_envs
 from td3.health import measure_health
+from td3.probing import TooSlow, probe
 from td3.views import cli
 from td3.views.findings import lines_of
 
@@ -160,9 +163,9 @@ def test_diagnose_reads_the_folder_of_a_run_and_says_what_training_said(tmp_path
 
 
 def test_a_finding_names_its_number_its_cure_and_the_command_that_shows_it(tmp_path):
-    _, (finding, *_) = trained(**settings_of("large rewards"), steps=1_000)
+    _, (finding, *_) = trained(**settings_of("large rewards"), steps=1_100)
     assert finding.numbers["std"] > 100
-    assert finding.advice.startswith(f"Use --reward-scale {finding.numbers['reward_scale']:g},")
+    assert finding.advice.startswith(f"Use --reward-scale {finding.numbers['reward_scale']:g} in a new run,")
     number, advice, shown = lines_of([finding], "runs/mine", td3.Config(env_args={"g": 9.0}))
     assert number.startswith("1. Rewards spread widely: their standard deviation is")
     assert advice.strip().startswith("Try first: ")
@@ -182,6 +185,8 @@ def health(step, **numbers):
         "health/reward_mean": 0.1,
         "health/reward_std": 1.0,
         "health/reward_size": 3.0,
+        "health/reward_range": [-60.0, 60.0],  # where rewards are large, they usually are
+        "health/reward_ends": [-3.0, 3.0],
         "health/reward_mode": [0.5, 1],
         "health/observation_mean": [0.0, 0.1],
         "health/observation_std": [1.0, 1.2],
@@ -251,6 +256,7 @@ EDGES = {
     "reward_scale": (healths(2, reward_std=10.1), healths(2, reward_std=9.9)),
     "rare_rewards": (healths(2, reward_mode=[0.0, 999]), healths(2, reward_mode=[0.0, 998])),
     "never_ends": ([health(10_000)], [health(9_999)]),
+    "failed": ([*EPISODES, {"step": 6_000, "failed": "It broke."}], EPISODES),
     "diverged": (
         [*EPISODES, {"step": 6_000, "train/critic_loss": None}],
         [*EPISODES, {"step": 6_000, "train/critic_loss": 1e9}],
@@ -312,7 +318,24 @@ def test_no_more_than_three_findings_come_at_once_the_worst_first():
     ]
 
 
-HOSTILE = [None, True, "x" * 10_000, -1, 10**400, [], [None], {}, {"a": []}, [[1]], 1e308]
+HOSTILE = [
+    None,
+    True,
+    "x" * 10_000,
+    -1,
+    0,
+    10**400,
+    [],
+    [None],
+    {},
+    {"a": []},
+    [[1]],
+    1e308,
+    1e299,
+    -1e299,
+    5e-324,
+    [1e99],
+]
 
 
 def test_any_value_in_a_record_is_survived():
@@ -327,6 +350,10 @@ def test_any_value_in_a_record_is_survived():
             {"step": 3, "probe/reproducible": value, "probe/ignored": value, "probe/narrow": value},
             {"step": 3, "rollout/ep_length": value, "rollout/terminated": value},
             {**evaluation(3, 1.0), "eval/returns": value, "eval/value_errors": value},
+            *({**evaluation(3 * n, 1.0, late_share=0.9), "eval/mean_return": value} for n in range(1, 12)),
+            {**evaluation(40, 1.0, late_share=0.9), "eval/lengths": [value]},
+            {"step": 41, "failed": value},
+            {"step": 42, "changed": {"actor_lr": value, "no_setting": [1, value]}},
             {"step": 3, "eval/unfinished": value},
         ]
         assert isinstance(found(rows), list)
@@ -385,16 +412,18 @@ def test_the_command_says_what_stands_out_and_exits_with_0_unless_it_is_strict(h
     run, _ = healthy
     assert said(capsys, "doctor", str(run), "--strict")[0] == 0
     code, answer, text = said(capsys, "doctor", str(run))
-    assert (code, answer, text.strip()) == (0, "", "Nothing stands out in 6,000 steps of bench.broken_envs:Twin.")
+    assert (code, answer) == (0, "")
+    assert text.splitlines()[0] == "Nothing stands out in 6,000 steps of bench.broken_envs:Twin."
     sick = tmp_path / "run"
-    trained(sick, **settings_of("large rewards"), steps=1_000)
+    trained(sick, **settings_of("large rewards"), steps=1_100)
     code, answer, text = said(capsys, "doctor", str(sick))
     assert (code, answer, text.splitlines()[0][:33]) == (0, "", "1. Rewards spread widely: their s")
     assert said(capsys, "doctor", str(sick), "--strict")[0] == 1
     code, answer, _ = said(capsys, "doctor", str(sick), "--json")
     (finding,) = json.loads(answer)["findings"]
-    assert (code, finding["name"], json.loads(answer)["step"]) == (0, "reward_scale", 1_000)
-    assert finding["command"] == "td3 check bench.broken_envs:Twin --env-arg 'fault=\"large rewards\"'"
+    assert (code, finding["name"], json.loads(answer)["step"]) == (0, "reward_scale", 1_100)
+    flags = "--steps 1100 --warmup-steps 1000"
+    assert finding["command"] == f"td3 check bench.broken_envs:Twin --env-arg 'fault=\"large rewards\"' {flags}"
 
 
 def test_a_run_that_cannot_recover_stops_by_itself_and_says_why(tmp_path):
@@ -408,7 +437,121 @@ def test_a_finding_is_said_once_in_the_terminal(tmp_path, capsys):
     settings = ["--steps", "2500", "--warmup-steps", "1000", "--hidden", "16,16", "--reward-scale", "1000", "--no-film"]
     code, _, text = said(capsys, "train", "Pendulum-v1", "--run", str(tmp_path / "run"), *settings)
     lines = text.splitlines()
-    (place,) = [place for place, line in enumerate(lines) if line.startswith("Found at step 1,000: Rewards spread")]
+    (place,) = [
+        place for place, line in enumerate(lines) if line.startswith("Found at step 1,000: Rewards × 1000 spread")
+    ]
     assert code == 0
     assert lines[place + 1].startswith("  Try first: Use --reward-scale")
-    assert lines[place + 2] == "  See: td3 check Pendulum-v1"
+    assert lines[place + 2] == "  See: td3 check Pendulum-v1 --steps 2500 --reward-scale 1000.0"
+
+
+def test_a_run_that_ends_before_it_learns_is_found():
+    assert found(EPISODES, steps=1_000)[0] == "no_updates"
+    assert found(EPISODES, steps=1_001) == []
+
+
+def test_one_end_is_no_finding_where_it_is_best():
+    stuck = healths(7, high_end=[1.0, 1.0], actor_gradient=0.0)
+    rising = [evaluation(1_000 * n, mean) for n, mean in enumerate([0, 50, 100, 100], 1)]
+    assert found([*stuck, *rising[:2], evaluation(3_000, 20)])[0] == "cannot_recover"
+    assert found([*stuck, *rising]) == []
+
+
+def test_an_agent_that_has_learned_to_do_nothing_is_found():
+    """Each step costs 0.1, a goal that was seen pays 100, and every episode of 500 steps returns -50."""
+    ends = healths(3, reward_ends=[-100.0, 100.0])
+    idle = [{**evaluation(1_000 * n, -50.0, std=0.0), "eval/lengths": [500] * 10} for n in range(2, 7)]
+    first = evaluation(1_000, -70.0)
+    assert found([*ends, first, *idle])[0] == "same_score"
+    assert "same_score" not in found([*ends, first, *idle[1:]])
+    full = healths(3, reward_ends=[-1.0, 1.0])  # every step pays 1, which is all there is
+    solved = [{**evaluation(1_000 * n, 1_000.0, std=0.0), "eval/lengths": [1_000] * 10} for n in range(2, 7)]
+    assert "same_score" not in found([*full, first, *solved])
+
+
+def test_rewards_at_a_goal_alone_are_rare_whatever_ends_the_episodes():
+    rare = [{**row, "health/reward_std": 0.005} for row in healths(2, reward_mode=[0.0, 1_000], reward_mean=0.0)]
+    assert found(rare)[:2] == ["rare_rewards", "reward_scale"]
+    limited = [{**row, "rollout/terminated": True} if "rollout/terminated" in row else row for row in rare]
+    assert found(limited)[:2] == ["limit_as_end", "rare_rewards"]
+
+
+def test_a_large_reward_now_and_then_is_no_matter_of_scale():
+    assert "reward_scale" in found(healths(2, reward_std=13.0))
+    assert "reward_scale" not in found(healths(2, reward_std=13.0, reward_range=[-1.0, 1.0]))
+
+
+def test_episodes_that_grow_longer_do_not_make_a_warm_up_short():
+    long = [{"step": 5_900 + 1_000 * n, "rollout/ep_length": 1_000, "rollout/terminated": False} for n in range(1, 50)]
+    assert "young_memory" not in found([*EPISODES, *long])
+    assert "young_memory" in found([*EPISODES, *long], warmup_steps=490)
+
+
+def test_a_dataset_is_measured_once_and_has_no_episodes_to_end():
+    rng = np.random.default_rng(0)
+    rows = 3_000
+    dense = np.where(np.arange(rows) < 2_000, rng.normal(size=rows), 0).astype(np.float32)
+    columns = {
+        "observation": rng.normal(size=(rows, 4)).astype(np.float32),
+        "action": rng.uniform(-1, 1, (rows, 2)).astype(np.float32),
+        "reward": dense,
+        "next_observation": rng.normal(size=(rows, 4)).astype(np.float32),
+        "terminated": np.zeros(rows, bool),
+    }
+    settings = {**QUICK, **settings_of(), "steps": 12_000, "updates_per_step": 0.01, "eval_every": 0}
+    training = td3.train(td3.Config(**settings), collector=partial(td3.Dataset, columns))
+    measured = [event.metrics["health/rows"] for event in training if isinstance(event, td3.Examined)]
+    assert (measured[0], set(measured[1:])) == (rows, {0})
+    assert training.session.evidence.announced == set()
+
+
+def test_a_run_whose_environment_failed_says_so_until_it_is_resumed(tmp_path):
+    class Breaks(Twin):
+        def step(self, action):
+            if self.np_random.random() < 0.002:
+                raise RuntimeError("the joint broke")
+            return super().step(action)
+
+    with pytest.raises(td3.EnvironmentFailure):
+        trained(tmp_path / "run", env=Breaks, eval_every=0)
+    finding, *_ = td3.diagnose(tmp_path / "run")
+    assert finding.name == "failed"
+    assert "the joint broke" in finding.seen
+    with pytest.raises(td3.EnvironmentFailure):
+        list(td3.resume(tmp_path / "run", env=Breaks))
+    assert [row for row in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines() if '"failed"' in row][1:] == []
+
+
+PROBED = {
+    "a switch": (lambda self, action: np.sign(action), ([], [])),
+    "a tenth": (lambda self, action: np.clip(action, -0.1, 0.1), ([], [0, 1])),
+    "half": (lambda self, action: np.clip(action, -0.5, 0.5), ([], [])),
+    "none of the second": (lambda self, action: action * [1, 0], ([1], [])),
+    "nothing before step 60": (lambda self, action: action * (self.count > 60), ([], [])),
+}
+
+
+@pytest.mark.parametrize("name", PROBED)
+def test_a_probe_finds_what_an_environment_makes_of_its_actions(name):
+    push, (ignored, narrow) = PROBED[name]
+    envs = make_envs(type("Other", (Twin,), {"_push": push}))
+    answers = probe(envs, 5)
+    assert (answers.reproducible, answers.actions_matter) == (True, True)
+    if name != "nothing before step 60":
+        assert (answers.ignored, answers.narrow) == (ignored, narrow)
+
+
+def test_a_slow_environment_is_not_probed_for_long():
+    ticks = iter(range(1_000))
+    with pytest.raises(TooSlow):
+        probe(make_envs(Twin), 5, seconds=3.0, clock=lambda: float(next(ticks)))
+
+
+def test_nothing_is_saved_before_the_first_step(tmp_path):
+    settings = {**QUICK, **settings_of(), "steps": 300, "eval_every": 0, "warmup_steps": 100}
+    for _ in td3.train(td3.Config(**settings), tmp_path / "stopped"):
+        break  # at its first event, before any step
+    assert list((tmp_path / "stopped" / "checkpoints").iterdir()) == []
+    list(td3.resume(tmp_path / "stopped", env=Twin))
+    list(td3.train(td3.Config(**settings), tmp_path / "whole"))
+    assert contents(tmp_path / "stopped") == contents(tmp_path / "whole")

@@ -3,10 +3,9 @@
 from td3.diagnosis.environment import may_never_end
 from td3.diagnosis.evidence import Evidence
 from td3.diagnosis.reading import diagnose, read_evidence
-from td3.diagnosis.rules import CANNOT_RECOVER, RULES, findings, findings_before, news
+from td3.diagnosis.rules import RULES, findings, findings_before, news, sickness
 
 __all__ = [
-    "CANNOT_RECOVER",
     "RULES",
     "Evidence",
     "diagnose",
@@ -15,4 +14,5 @@ __all__ = [
     "may_never_end",
     "news",
     "read_evidence",
+    "sickness",
 ]

@@ -1,7 +1,10 @@
 """What is wrong with an environment or with how it is set up: these show before anything is learned."""
 
+import math
+
 import numpy as np
 
+from td3.config import SETTINGS
 from td3.diagnosis.evidence import Evidence
 from td3.diagnosis.wording import finding, joined, listed, share, short
 from td3.types import Finding
@@ -18,16 +21,48 @@ YOUNG_STEPS, YOUNG_EPISODES = 500, 5  # of warm-up
 MEMORY_EPISODES = 10  # that a memory should hold
 
 
+def failed(evidence: Evidence) -> Finding | None:
+    """The run ended with an error."""
+    if not evidence.failed or evidence.unfinished:  # an evaluation without end has a finding of its own
+        return None
+    return finding(
+        "failed",
+        evidence,
+        f"The run ended at step {evidence.step:,}: {evidence.failed}",
+        "Mend that and resume the run; a simulator that fails now and then is made anew with --restart-failed 10.",
+        command=("check", "ENV"),
+    )
+
+
+def no_updates(evidence: Evidence) -> Finding | None:
+    """The run ends before it learns anything."""
+    config = evidence.config
+    begins = max(config.update_after, config.warmup_steps)
+    if config.steps > begins:
+        return None
+    wanted = max(1, min(25_000, rounded_up(config.steps / 10)))
+    return finding(
+        "no_updates",
+        evidence,
+        f"The run of {counted(config.steps, 'step')} plays at random throughout: learning begins after {begins:,}.",
+        f"Use --warmup-steps {wanted} in a new run, or resume this one with more --steps.",
+        chart="train/critic_loss",
+        steps=config.steps,
+        begins=begins,
+    )
+
+
 def ends_at_once(evidence: Evidence) -> Finding | None:
     """Episodes of a few steps: there is nothing to control."""
     if evidence.episodes < 100 or evidence.median_length > SHORT_EPISODE:
         return None
-    median = evidence.median_length
+    median, flag = evidence.median_length, "terminated" if evidence.terminated >= evidence.truncated else "truncated"
+    most = f"{counted(median, 'step')} or fewer" if median > 1 else "1 step"
     return finding(
         "ends_at_once",
         evidence,
-        f"Half of {counted(evidence.episodes, 'episode')} ended after {counted(median, 'step')} or fewer.",
-        "Look at what your step() returns as `terminated`: it should be true only where the task itself is over.",
+        f"Half of {counted(evidence.episodes, 'episode')} ended after {most}.",
+        f"Look at what your step() returns as {flag}, and at what reset() leaves of the episode before.",
         chart="rollout/ep_length",
         command=("check", "ENV"),
         median_length=median,
@@ -38,7 +73,8 @@ def ends_at_once(evidence: Evidence) -> Finding | None:
 def never_ends(evidence: Evidence) -> Finding | None:
     """No episode ends: nothing is ever reset."""
     given_up = evidence.unfinished
-    if not given_up and (evidence.episodes or evidence.step < ENDLESS * evidence.config.num_envs):
+    patience = max(ENDLESS, 2 * evidence.limit) * evidence.config.num_envs
+    if not given_up and (evidence.episodes or evidence.step < patience or not evidence.collecting):
         return None
     steps = given_up or evidence.step
     where = "An evaluation episode did not end within" if given_up else "No episode ended in"
@@ -57,7 +93,7 @@ def actions_ignored(evidence: Evidence) -> Finding | None:
     """Nothing the agent does changes anything."""
     ignored = evidence.probe.get("ignored")
     if evidence.probe.get("actions_matter") is False:
-        seen = "Opposite actions from the same seed led to the very same observations and rewards."
+        seen = "Opposite actions led to the very same observations and rewards, from the same seed and for 300 steps."
     elif isinstance(ignored, list) and ignored:
         seen = f"{listed('action', ignored)} changed nothing: other values led to the same observations and rewards."
     else:
@@ -100,7 +136,7 @@ def limit_as_end(evidence: Evidence) -> Finding | None:
         evidence,
         f"{share(same)} of {counted(evidence.episodes, 'episode')} terminated after exactly {counted(length, 'step')}: "
         "that looks like a time limit.",
-        "Return a time limit as `truncated`, not as `terminated`: the critics take a terminated state to be worth 0.",
+        "Return a time limit as truncated, not as terminated: the critics take a terminated state to be worth 0.",
         chart="rollout/ep_length",
         command=("check", "ENV"),
         length=length,
@@ -132,8 +168,8 @@ def nothing_to_see(evidence: Evidence) -> Finding | None:
 def constant_observations(evidence: Evidence) -> Finding | None:
     """Some numbers of the observation never change."""
     constant = constant_numbers(evidence)
-    if not constant or len(constant) == len(evidence.observations.low):
-        return None
+    if not constant or len(constant) == len(evidence.observations.low) or evidence.episodes < 2:
+        return None  # one episode may have one goal
     names = joined([evidence.observations.name(index) for index in constant])
     return finding(
         "constant_observations",
@@ -153,19 +189,21 @@ def unscaled_observations(evidence: Evidence) -> Finding | None:
         return None
     std = seen.std
     size = np.abs(seen.mean) + 2 * std
+    largest = np.maximum(np.abs(seen.low), np.abs(seen.high))
     changing = std > 0
     index = int(size.argmax())
-    others = np.delete(size, index)
+    others = np.delete(largest, index)
     middle = float(np.median(others)) if len(others) else 0.0
     apart = size[index] > APART * np.median(size[changing]) if changing.sum() > 1 else False
     if size[index] <= TOO_LARGE and not apart:
         return None
-    beside = f", the others around {short(middle)}" if len(others) else ""
+    beside = f", most others within ±{short(middle)}" if len(others) else ""
+    between = f"{short(float(seen.low[index]))} and {short(float(seen.high[index]))}"
     return finding(
         "unscaled_observations",
         evidence,
-        f"{seen.name(index)} is around {short(float(size[index]))}{beside}: the networks take numbers around 1 best.",
-        "Use --normalize-observations, or divide it by its usual size in your environment.",
+        f"{seen.name(index)} lies between {between}{beside}: the networks take numbers around 1 best.",
+        "Use --normalize-observations in a new run, or divide such numbers by their usual size in your environment.",
         command=("check", "ENV"),
         number=index,
         size=float(size[index]),
@@ -178,19 +216,23 @@ def reward_scale(evidence: Evidence) -> Finding | None:
     rewards = evidence.rewards
     if rewards.rows < few_rows(evidence):
         return None
-    std, mean = rewards.std * evidence.config.reward_scale, abs(rewards.mean) * evidence.config.reward_scale
-    if std > REWARD_LARGE:
+    scale = evidence.config.reward_scale
+    std, mean, usual = rewards.std * scale, abs(rewards.mean) * scale, rewards.usual_std * scale
+    if std > REWARD_LARGE and usual > REWARD_LARGE:  # a large reward now and then does no harm
         how = "spread widely"
     elif 0 < max(std, mean) < REWARD_SMALL:
         how = "hardly differ"
     else:
         return None
-    wanted = float(f"{evidence.config.reward_scale / max(std, mean):.1g}")
+    allowed = SETTINGS["reward_scale"]
+    wanted = float(f"{scale / max(std, mean):.1g}")
+    wanted = min(max(wanted, allowed.at_least or 0.0), allowed.at_most or wanted)
+    scaled = f" × {scale:g}" if scale != 1 else ""
     return finding(
         "reward_scale",
         evidence,
-        f"Rewards {how}: their standard deviation is {short(std)}, where about 1 suits the learning rates.",
-        f"Use --reward-scale {wanted:g}, or scale the reward in your environment.",
+        f"Rewards{scaled} {how}: their standard deviation is {short(std)}, where about 1 suits the learning rates.",
+        f"Use --reward-scale {wanted:g} in a new run, or scale the reward in your environment.",
         chart="health/reward_std",
         command=("check", "ENV"),
         std=std,
@@ -206,7 +248,8 @@ def rare_rewards(evidence: Evidence) -> Finding | None:
         return None
     value, count = rewards.frequent.most_common(1)[0]
     others = rewards.rows - count
-    if others + evidence.terminated > (1 - RARE) * rewards.rows:  # not to terminate may be what is rewarded
+    ends = 0 if limit_as_end(evidence) else evidence.terminated  # not to terminate may be what is rewarded
+    if others + ends > (1 - RARE) * rewards.rows:
         return None
     times = "never" if not others else "once" if others == 1 else f"{others:,} times"
     return finding(
@@ -234,7 +277,7 @@ def small_memory(evidence: Evidence) -> Finding | None:
         evidence,
         f"The memory holds {counted(evidence.config.buffer_size, 'transition')}, the longest episode has "
         f"{counted(evidence.longest, 'step')}: the critics forget what they learned.",
-        f"Use --buffer-size {max(100_000, wanted)} or more.",
+        f"Use --buffer-size {max(100_000, wanted)} or more in a new run.",
         command=("check", "ENV"),
         buffer_size=evidence.config.buffer_size,
         longest=evidence.longest,
@@ -244,17 +287,18 @@ def small_memory(evidence: Evidence) -> Finding | None:
 def young_memory(evidence: Evidence) -> Finding | None:
     """A warm-up so short that the critics begin with next to nothing."""
     each, begun = evidence.usual_length, evidence.step >= evidence.config.warmup_steps + FEW_ROWS
-    if not each or not (begun or evidence.before):  # a run of a few steps is a trial
+    if not each or not (begun or evidence.before) or not evidence.collecting:  # a run of a few steps is a trial
         return None
-    episodes = evidence.config.warmup_steps / max(each, 1)
+    expected = int(evidence.config.warmup_steps / max(each, 1))
+    episodes = expected if evidence.before else evidence.warmup_episodes  # later ones may be longer
     if evidence.config.warmup_steps >= YOUNG_STEPS and episodes >= YOUNG_EPISODES:
         return None
-    wanted = max(YOUNG_STEPS, round(2 * YOUNG_EPISODES * each))
+    wanted = max(YOUNG_STEPS, rounded_up(2 * YOUNG_EPISODES * each))
     return finding(
         "young_memory",
         evidence,
-        f"{counted(evidence.config.warmup_steps, 'step')} of warm-up are {short(episodes)} episodes: the critics begin "
-        "with little to learn from.",
+        f"{counted(evidence.config.warmup_steps, 'step')} of warm-up are {counted(episodes, 'whole episode')}: the "
+        "critics begin with little to learn from.",
         f"Use --warmup-steps {wanted} in a new run.",
         chart="eval/mean_return",
         warmup_steps=evidence.config.warmup_steps,
@@ -270,9 +314,16 @@ def not_reproducible(evidence: Evidence) -> Finding | None:
         "not_reproducible",
         evidence,
         "The same seed and the same actions led to other observations or rewards.",
-        "Draw every random number from self.np_random, which reset(seed=…) seeds: exact resume needs it.",
+        "Draw every random number from self.np_random, which reset(seed=…) seeds, and let reset() forget the last "
+        "episode.",
         command=("check", "ENV"),
     )
+
+
+def rounded_up(number: float) -> int:
+    """Rounds up to two digits."""
+    unit: int = 10 ** max(0, len(str(int(number))) - 2)
+    return math.ceil(number / unit) * unit
 
 
 def constant_numbers(evidence: Evidence) -> list[int]:

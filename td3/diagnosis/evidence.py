@@ -13,12 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from td3.config import Config
-from td3.metrics import CHANGED
+from td3.metrics import CHANGED, FAILED
+from td3.schedule import RESUMABLE
 
 RECENT = 3  # measurements or evaluations in a row that make a finding certain
 ONE_END = 0.95  # share of the actor's actions at one end of a dimension
 VANISHED = 1e-12  # length of a gradient: Adam's steps hardly depend on it, and with 1e-8 healthy runs came back
+LARGEST = 1e100  # a number that is believed: its square is a number, too
 MOST_EVALUATIONS = 10_000  # of a record of any length: the newest ones
+MOST_ROWS = 10**12
+LONGEST_SENTENCE = 600  # characters
+MOST_DIMENSIONS = 16  # of the action that are probed
+NINE_TENTHS = 3.29  # standard deviations of a normal distribution that nine tenths of it lie within
 MOST_VALUES = 1_000  # different lengths of episodes, or rewards, that are counted one by one
 
 Row = Mapping[str, Any]
@@ -43,21 +49,27 @@ class Rewards:
 
     def __init__(self) -> None:
         self.rows, self.size = 0, 0.0
-        self._sum = self._squares = 0.0
+        self._sum = self._squares = self._inner = self._inner_rows = 0.0
+        self.low, self.high = math.inf, -math.inf
         self.frequent: Counter[float] = Counter()  # those that were the most frequent of some rows
 
     def add(self, row: Row) -> None:
         """Adds the rewards of some rows of the memory."""
         rows, mean, std, size = (number(row, f"health/{name}") for name in _REWARDS)
         mode = numbers(row, "health/reward_mode")
-        if rows is None or mean is None or std is None or size is None or rows < 1:
+        if rows is None or mean is None or std is None or size is None or not 1 <= rows < MOST_ROWS:
             return
         self.rows += int(rows)
         self.size = max(self.size, size)
         self._sum += rows * mean
         self._squares += rows * (std**2 + mean**2)
-        if mode is not None and len(mode) == 2 and len(self.frequent) < MOST_VALUES:
+        if mode is not None and len(mode) == 2 and len(self.frequent) < MOST_VALUES and 0 <= mode[1] <= rows:
             self.frequent[float(mode[0])] += int(mode[1])
+        if (ends := numbers(row, "health/reward_ends")) is not None and len(ends) == 2:
+            self.low, self.high = min(self.low, float(ends[0])), max(self.high, float(ends[1]))
+        if (inner := numbers(row, "health/reward_range")) is not None and len(inner) == 2:
+            self._inner += rows * float(inner[1] - inner[0])
+            self._inner_rows += rows
 
     @property
     def mean(self) -> float:
@@ -68,6 +80,11 @@ class Rewards:
     def std(self) -> float:
         """The standard deviation of the rewards."""
         return math.sqrt(max(0.0, self._squares / self.rows - self.mean**2))
+
+    @property
+    def usual_std(self) -> float:
+        """The standard deviation by the middle nine tenths of the rewards: a few large ones do not count."""
+        return self._inner / self._inner_rows / NINE_TENTHS if self._inner_rows else self.std
 
 
 _REWARDS = ("rows", "reward_mean", "reward_std", "reward_size")
@@ -89,7 +106,7 @@ class Observations:
         rows = number(row, "health/rows")
         found = [numbers(row, f"health/observation_{name}") for name in ("mean", "std", "low", "high")]
         mean, std, low, high = found
-        if rows is None or rows < 1 or mean is None or std is None or low is None or high is None:
+        if rows is None or not 1 <= rows < MOST_ROWS or mean is None or std is None or low is None or high is None:
             return
         if len({len(mean), len(std), len(low), len(high), len(self.low) or len(mean)}) > 1:
             return
@@ -174,6 +191,8 @@ class Evidence:
         self.before, self.limit = before, limit
         self.step = 0
         self.episodes, self.steps_in_episodes = 0, 0
+        self.warmup_episodes = 0  # that ended in the warm-up
+        self.collecting = True  # whether the memory still gets new rows: a dataset is all there at the beginning
         self.terminated = self.truncated = 0
         self.lengths: Counter[int] = Counter()
         self.evaluations: deque[Evaluated] = deque(maxlen=MOST_EVALUATIONS)
@@ -187,6 +206,7 @@ class Evidence:
         self.probe: dict[str, Any] = {}
         self.announced: set[str] = set()  # findings that stand in the record already
         self.changed: dict[str, Any] = {}  # settings that changed on the way, as they are now
+        self.failed = ""  # why the run ended
         self.diverged = False  # whether the networks' numbers stopped being numbers
 
     def add(self, row: Row) -> None:
@@ -198,6 +218,7 @@ class Evidence:
         if "rollout/ep_length" in row:
             self._add_episode(row)
         elif "health/rows" in row:
+            self.collecting = number(row, "health/rows") != 0
             self.rewards.add(row)
             self.observations.add(row)
             if "health/residual_variance" in row:
@@ -206,10 +227,12 @@ class Evidence:
         elif "eval/mean_return" in row:
             self._add_evaluation(row)
         elif "probe/reproducible" in row:
-            self.probe = {name.removeprefix("probe/"): value for name, value in row.items() if name != "step"}
+            self._add_probe(row)
         elif isinstance(changes := row.get(CHANGED), Mapping):
             pairs = {name: pair for name, pair in changes.items() if isinstance(pair, list | tuple) and len(pair) == 2}
-            self.changed.update({name: new for name, (_, new) in pairs.items()})
+            self.changed.update({name: new for name, (_, new) in pairs.items() if name in RESUMABLE})
+        elif isinstance(failed := row.get(FAILED), str):
+            self.failed = failed[:LONGEST_SENTENCE]
         elif "train/critic_loss" in row:
             self.diverged = number(row, "train/critic_loss") is None
         elif (unfinished := number(row, "eval/unfinished")) is not None:
@@ -217,11 +240,22 @@ class Evidence:
         elif isinstance(found := row.get("finding"), Mapping) and isinstance(found.get("name"), str):
             self.announced.add(found["name"])
 
+    def _add_probe(self, row: Row) -> None:
+        """Adds what an environment answered; a list of dimensions only if it is one."""
+        self.probe = {"reproducible": row["probe/reproducible"], "actions_matter": row.get("probe/actions_matter")}
+        for name in ("ignored", "narrow"):
+            found = row.get(f"probe/{name}")
+            dimensions = found if isinstance(found, list | tuple) and len(found) <= MOST_DIMENSIONS else []
+            self.probe[name] = [one for one in dimensions if type(one) is int and 0 <= one < MOST_VALUES]
+        limit = number(row, "probe/time_limit")
+        self.limit = int(limit) if limit is not None and 0 < limit < MOST_ROWS else self.limit
+
     def _add_episode(self, row: Row) -> None:
         length = number(row, "rollout/ep_length")
-        if length is None or length < 0:
+        if length is None or not 0 <= length < MOST_ROWS:
             return
         self.episodes += 1
+        self.warmup_episodes += self.step <= self.config.warmup_steps
         self.steps_in_episodes += int(length)
         if len(self.lengths) < MOST_VALUES or int(length) in self.lengths:
             self.lengths[int(length)] += 1
@@ -245,7 +279,7 @@ class Evidence:
             number(row, "eval/value_error"),
             spread,
             number(row, "eval/late_share"),
-            float(lengths.mean()) if lengths is not None and len(lengths) else None,
+            float(lengths.mean()) if lengths is not None and len(lengths) and lengths.min() >= 1 else None,
         )
         self.evaluations.append(seen)
         self.first = self.first or seen
@@ -295,7 +329,7 @@ class Evidence:
 def number(row: Row, name: str) -> float | None:
     """Returns a finite number of a row; None where there is none."""
     value = row.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not -1e300 < value < 1e300:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -LARGEST < value < LARGEST:
         return None
     return float(value)
 

@@ -4,7 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from td3.diagnosis.environment import unscaled_observations
 from td3.diagnosis.evidence import Evaluated, Evidence
+from td3.diagnosis.results import at_its_best
 from td3.diagnosis.wording import finding, share, short
 from td3.types import Finding
 from td3.wording import counted
@@ -21,7 +23,7 @@ UNEXPLAINED = 0.7  # share of the targets' variance: healthy runs stay below 0.2
 ENOUGH_UPDATES = 5_000  # before the critics can be expected to explain anything
 DEAD = 0.95  # share of a layer's units: half of them are silent in many healthy runs, for a while four fifths
 NARROW = 0.1  # of a dimension's range
-LARGE_RATE = 1e-3  # a learning rate
+LARGE_RATE, SMALL_RATE = 1e-3, 1e-4  # learning rates
 
 
 def diverged(evidence: Evidence) -> Finding | None:
@@ -65,7 +67,7 @@ def cannot_recover(evidence: Evidence) -> Finding | None:
     ends = evidence.ends
     if ends.vanished is None or ends.step - ends.vanished < STUCK_IN_ALL:
         return None
-    if updates_so_far(evidence) < MOVES * evidence.config.policy_delay:
+    if updates_so_far(evidence) < MOVES * evidence.config.policy_delay or at_its_best(evidence):
         return None
     steps = ends.step - ends.vanished
     return finding(
@@ -84,7 +86,7 @@ def cannot_recover(evidence: Evidence) -> Finding | None:
 def one_action(evidence: Evidence) -> Finding | None:
     """One end of the range in nearly all states."""
     stuck = one_end(evidence)
-    if stuck is None or cannot_recover(evidence):
+    if stuck is None or cannot_recover(evidence) or at_its_best(evidence):  # one end may be right everywhere
         return None
     return finding(
         "one_action",
@@ -244,5 +246,9 @@ def cure(evidence: Evidence) -> str:
     rates = f"--actor-lr {short(smaller(config.actor_lr))}"
     if config.critic_lr > LARGE_RATE:
         rates += f" --critic-lr {short(smaller(config.critic_lr))}"
-    large = max(config.actor_lr, config.critic_lr) > LARGE_RATE
-    return rates if large or config.normalize_observations else f"--normalize-observations, or {rates}"
+    if max(config.actor_lr, config.critic_lr) > LARGE_RATE:
+        return rates
+    if unscaled_observations(evidence):
+        return "--normalize-observations"
+    other = rates if config.actor_lr > SMALL_RATE else "--exploration-noise 0.3"
+    return other if config.normalize_observations else f"--normalize-observations, or {other}"

@@ -1,5 +1,6 @@
 """Reads a run's folder and says what stands out: plain files, no learner, no environment, nothing imported by name."""
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,8 @@ def read_evidence(run: str | Path) -> Evidence:
         evidence = Evidence(Config.from_data(data))
         for row in read_metrics(path / "metrics.jsonl"):
             evidence.add(row)
-        evidence.config = Config.from_data({**data, **evidence.changed})
+        with contextlib.suppress(ConfigError):  # of a record that is not ours
+            evidence.config = Config.from_data({**data, **evidence.changed})
     except (KeyError, TypeError, AttributeError, ConfigError) as problem:
         raise RunError(f"The config of run {str(run)!r} cannot be used: {problem}") from None
     return evidence

@@ -12,6 +12,7 @@ from td3.wording import counted
 # Lost of the way from the lowest to the best, in so many evaluations running. A healthy run falls and comes back: of
 # the 70 curves that the author published, 35 lose half of it in three evaluations, and none loses so much in eight.
 FALL, FALLEN, STANDARD_ERRORS = 0.7, 8, 3.0
+IDLE = 5  # evaluations that return exactly the same
 PLATEAU = 10  # evaluations without a new best
 COARSE = 0.25  # standard error, as a part of what was gained
 FAR = 0.01  # worth of a reward at the end of an episode
@@ -23,8 +24,8 @@ def same_score(evidence: Evidence) -> Finding | None:
     last, best, lowest = list(evidence.evaluations)[-RECENT:], evidence.best, evidence.lowest
     if len(last) < RECENT or any(one.std > 0 for one in last) or best is None or lowest is None:
         return None
-    if best.mean != lowest.mean:  # a full score, perhaps, that it has learned to reach
-        return None
+    if best.mean != lowest.mean:
+        return idle(evidence)
     return finding(
         "same_score",
         evidence,
@@ -33,6 +34,26 @@ def same_score(evidence: Evidence) -> Finding | None:
         chart="eval/mean_return",
         command=("check", "ENV"),
         score=last[-1].mean,
+    )
+
+
+def idle(evidence: Evidence) -> Finding | None:
+    """The agent has learned to do the same in every episode, and gets far less than there is to get."""
+    last, rewards = list(evidence.evaluations)[-IDLE:], evidence.rewards
+    length, mean = last[-1].length, last[-1].mean
+    if len(last) < IDLE or any(one.std > 0 or one.mean != mean for one in last) or not length:
+        return None
+    if mean / length > (rewards.low + rewards.high) / 2:  # a full score, perhaps, that it has learned to reach
+        return None
+    return finding(
+        "same_score",
+        evidence,
+        f"Every episode of the last {IDLE} evaluations returned exactly {mean:.6g}, where single rewards of up to "
+        f"{short(rewards.high)} were seen: the agent may have learned to do nothing.",
+        "Reward the way to the goal, not the goal alone, and let what costs something each step cost less.",
+        chart="eval/mean_return",
+        command=("check", "ENV"),
+        score=mean,
     )
 
 
@@ -92,7 +113,8 @@ def coarse_evaluation(evidence: Evidence) -> Finding | None:
         return one_episode(evidence)
     if gain <= 0 or noise <= COARSE * gain:
         return None
-    wanted = min(1_000, max(2 * episodes, math.ceil(episodes * (noise / (COARSE * gain)) ** 2)))
+    ratio = min(noise / (COARSE * gain), 100.0)
+    wanted = min(1_000, max(2 * episodes, math.ceil(episodes * ratio**2)))
     return finding(
         "coarse_evaluation",
         evidence,
@@ -136,6 +158,19 @@ def plateau(evidence: Evidence) -> Finding | None:
         chart="eval/mean_return",
         best=best.mean,
         best_step=best.step,
+    )
+
+
+def at_its_best(evidence: Evidence) -> bool:
+    """Whether the last evaluation is about the best, and that is better than the first: the agent has learned."""
+    best, first = evidence.best, evidence.first
+    if best is None or first is None:
+        return False
+    last = evidence.evaluations[-1]
+    noise = math.hypot(standard_error(last), standard_error(best))
+    gain = best.mean - first.mean
+    return gain > STANDARD_ERRORS * math.hypot(standard_error(first), standard_error(best)) and (
+        best.mean - last.mean <= max(2 * noise, 0.05 * gain)
     )
 
 

@@ -8,7 +8,6 @@ from td3.diagnosis.evidence import Evidence
 from td3.types import Finding
 
 MOST, MOST_BEFORE = 3, 5  # findings at once
-CANNOT_RECOVER = "cannot_recover"  # the finding that `stop_when_sick` waits for
 
 Find = Callable[[Evidence], Finding | None]
 
@@ -31,13 +30,15 @@ class Rule(NamedTuple):
 
 
 RULES = (
+    Rule(environment.failed, announced=False),
+    Rule(environment.no_updates, announced=False),  # a note says so at the beginning
     Rule(environment.ends_at_once),
     Rule(environment.never_ends),
     Rule(environment.actions_ignored),
     Rule(environment.nothing_to_see),
     Rule(environment.limit_as_end),
-    Rule(environment.reward_scale),
     Rule(environment.rare_rewards),
+    Rule(environment.reward_scale),
     Rule(environment.narrow_actions),
     Rule(environment.unscaled_observations),
     Rule(environment.small_memory),
@@ -70,6 +71,12 @@ def findings_before(evidence: Evidence, most: int = MOST_BEFORE) -> list[Finding
     """Returns what stands out in random steps before a run, the worst first."""
     found = (rule.find(evidence) for rule in RULES if rule.before)
     return [one for one in found if one][:most]
+
+
+def sickness(evidence: Evidence) -> str:
+    """Returns the sentence that `stop_when_sick` waits for: the run cannot recover; else nothing."""
+    found = networks.cannot_recover(evidence)
+    return found.seen if found else ""
 
 
 def news(evidence: Evidence) -> list[Finding]:

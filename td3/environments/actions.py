@@ -102,7 +102,7 @@ def _action_bounds(space: Space[Any]) -> tuple[NDArray[np.float64], NDArray[np.f
     low, high = np.asarray(space.low, np.float64), np.asarray(space.high, np.float64)
     if low.size == 0:
         raise SpaceError(f"The action space {space} is empty: there is nothing to decide.")
-    advice = "wrap it in gymnasium.wrappers.RescaleAction or declare real bounds."
+    advice = "declare the bounds that step() uses as the Box of the action space."
     for wrong, what in (
         (~(np.isfinite(low) & np.isfinite(high)), "has no finite bounds"),
         (low > high, "has its bounds the wrong way round"),

@@ -8,7 +8,7 @@ from td3 import seeding
 from td3.config import SETTINGS, Config, env_name
 from td3.config.presets import task_settings
 from td3.diagnosis import findings_before, may_never_end
-from td3.environments import Envs, Wrappers, make_envs
+from td3.environments import Envs, Restarts, Wrappers, make_envs
 from td3.environments.descriptions import describe_bounds, oddities
 from td3.environments.limits import time_limit
 from td3.environments.observations import Leaf
@@ -33,6 +33,7 @@ def check_environment(config: Config, show: Show = lambda _: None, clock: Clock 
         config.worker_timeout,
         wrappers=Wrappers.of(config),
         env_args=config.env_args,
+        restarts=Restarts(config.restart_failed, config.seed),
     )
     try:
         layout = envs.observation.layout

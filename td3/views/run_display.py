@@ -9,8 +9,8 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from td3.config import Config, env_name
-from td3.errors import Interrupted
-from td3.events import Event, Finished, Saved, SaveFailed, Started
+from td3.errors import EnvironmentFailure, Interrupted
+from td3.events import Event, Finished, Found, Saved, SaveFailed, Started
 from td3.views.extras import needs_page
 from td3.views.flags import flag
 from td3.views.own_parts import part_words
@@ -98,7 +98,7 @@ def show(events: Iterator[Event], again: Again, *, quiet: bool, as_json: bool) -
             say(
                 f"Next: {again.command('evaluate', started.config)} --checkpoint best --episodes 20",
                 f"      {resume} {train_on(finished)}",
-                f"      {shell_command('check', 'HalfCheetah-v5')}",
+                f"      {shell_command(*(('doctor', again.folder) if Found in last else ('check', 'HalfCheetah-v5')))}",
             )
     return 1 if failed else 0
 
@@ -106,7 +106,11 @@ def show(events: Iterator[Event], again: Again, *, quiet: bool, as_json: bool) -
 def what_is_left(problem: BaseException, resume: str) -> str:
     """Says what remains of a run that an error ended; the error itself knows whether the run was saved."""
     if path := getattr(problem, "saved", None):
-        return f"The run was saved at step {int(Path(path).name.split('-')[0]):,}; continue with: {resume}"
+        now_and_then = ""
+        if isinstance(problem, EnvironmentFailure):
+            now_and_then = " (an environment that fails now and then is made anew with --restart-failed 10)"
+        step = int(Path(path).name.split("-")[0])
+        return f"The run was saved at step {step:,}; continue with: {resume}{now_and_then}"
     if reason := getattr(problem, "save_problem", ""):
         return f"The run could not be saved: {reason} Continue from its newest checkpoint with: {resume}"
     return f"Continue with: {resume}"

@@ -29,5 +29,8 @@ def run(chosen: Namespace) -> int:
     elif found:
         say(*lines_of(found, chosen.run, evidence.config))
     else:
-        say(f"Nothing stands out in {counted(evidence.step, 'step')} of {env}.")
+        say(
+            f"Nothing stands out in {counted(evidence.step, 'step')} of {env}.",
+            "Should it not learn all the same: docs/it-does-not-learn.md has what no record shows.",
+        )
     return 1 if chosen.strict and found else 0

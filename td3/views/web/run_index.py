@@ -135,7 +135,8 @@ def findings_of(run: Watched) -> list[dict[str, Any]]:
     env = None
     if any(one.command for one in found):
         with contextlib.suppress(RunError):
-            env = text(run.config().get("env"))
+            config = run.config()
+            env = None if config.get("env_args") else text(config.get("env"))  # a stranger's arguments are not pasted
     return as_data(found, run.path, env)
 
 
