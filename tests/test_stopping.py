@@ -158,14 +158,16 @@ def test_a_run_that_trains_on_equals_one_that_never_stopped(tmp_path):
 
 
 @pytest.mark.parametrize("every", [20, 0])
-def test_a_run_that_is_called_sick_stops_at_its_next_rows_and_only_if_it_is_asked_to(every, tmp_path):
+def test_a_run_that_is_called_sick_stops_at_its_next_rows_and_only_if_it_is_asked_to(every, tmp_path, monkeypatch):
+    sick = "The actor is saturated for good."
+    monkeypatch.setattr("td3.reporting.sickness", lambda evidence: sick if evidence.step >= 50 else "")
     for asked in (True, False):
         config = Config(**SMALL | {"stop_when_sick": asked, "eval_every": every, "steps": 120, "log_every": 20})
         with td3.train(config, tmp_path / f"{asked}") as training:
             for event in training:
                 if isinstance(event, td3.Stepped) and event.step == 50:
-                    training.session.progress.sick = "The actor is saturated for good."
-        stop = (60, "The actor is saturated for good.", "stop_when_sick") if asked else (120, "", "")
+                    training.session.progress.sick = sick
+        stop = (60, sick, "stop_when_sick") if asked else (120, "", "")
         assert (event.step, event.reason, event.stopped_by) == stop
     run = tmp_path / "True"
     assert list(td3.resume(run))[-1].step == 60

@@ -290,7 +290,7 @@ def young_memory(evidence: Evidence) -> Finding | None:
     if not each or not (begun or evidence.before) or not evidence.collecting:  # a run of a few steps is a trial
         return None
     expected = int(evidence.config.warmup_steps / max(each, 1))
-    episodes = expected if evidence.before else evidence.warmup_episodes  # later ones may be longer
+    episodes = expected if evidence.before else evidence.random_lengths.total()  # later ones may be longer
     if evidence.config.warmup_steps >= YOUNG_STEPS and episodes >= YOUNG_EPISODES:
         return None
     wanted = max(YOUNG_STEPS, rounded_up(2 * YOUNG_EPISODES * each))

@@ -191,7 +191,7 @@ class Evidence:
         self.before, self.limit = before, limit
         self.step = 0
         self.episodes, self.steps_in_episodes = 0, 0
-        self.warmup_episodes = 0  # that ended in the warm-up
+        self.random_lengths: Counter[int] = Counter()  # of episodes that ended in the warm-up
         self.collecting = True  # whether the memory still gets new rows: a dataset is all there at the beginning
         self.terminated = self.truncated = 0
         self.lengths: Counter[int] = Counter()
@@ -255,10 +255,10 @@ class Evidence:
         if length is None or not 0 <= length < MOST_ROWS:
             return
         self.episodes += 1
-        self.warmup_episodes += self.step <= self.config.warmup_steps
         self.steps_in_episodes += int(length)
         if len(self.lengths) < MOST_VALUES or int(length) in self.lengths:
             self.lengths[int(length)] += 1
+            self.random_lengths[int(length)] += self.before or self.step <= self.config.warmup_steps
         if isinstance(terminated := row.get("rollout/terminated"), bool):
             self.terminated += terminated
             self.truncated += not terminated
@@ -306,11 +306,12 @@ class Evidence:
 
     @property
     def median_length(self) -> int:
-        """Half of the episodes are no longer."""
+        """Half of the episodes are no longer, of those at random if there are any: an actor may learn to fall."""
+        lengths = self.random_lengths if self.random_lengths.total() else self.lengths
         counted = 0
-        for length in sorted(self.lengths):
-            counted += self.lengths[length]
-            if 2 * counted >= sum(self.lengths.values()):
+        for length in sorted(lengths):
+            counted += lengths[length]
+            if 2 * counted >= lengths.total():
                 return length
         return 0
 
