@@ -107,3 +107,8 @@ def test_an_action_space_without_a_usual_way_gets_no_advice():
         ActionMap(spaces.Text(5))
     assert "TransformAction" not in str(caught.value)
     assert ActionMap(BOX).to_env(np.ones((1, 2), np.float32)).tolist() == [[1, 1]]
+
+
+def test_a_class_of_the_users_own_is_suggested_where_its_name_is_nearly_right():
+    with refusal(ConfigError, "env", "bench.broken_envs:twin", "Twin"):
+        make_envs("bench.broken_envs:twin")

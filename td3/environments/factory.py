@@ -230,6 +230,9 @@ def maker(env: str | Callable[..., Any], env_args: Mapping[str, Any] = NONE) -> 
                 return partial(found, **env_args)
         if module_name == "__main__":  # another script than the one that knew it
             raise ConfigError(nameless(env))
+        makers = [name for name, value in vars(module).items() if callable(value)]
+        if attribute not in gymnasium.registry and (near := did_you_mean(attribute, makers)):
+            raise ConfigError(f"env {env!r} cannot be made: {module_name} has no {attribute}.{near}")
     # The specification goes along to workers, which may never have heard of what was registered here.
     return partial(gymnasium.make, gymnasium.registry.get(attribute, env), **env_args)
 
