@@ -38,7 +38,7 @@ def no_updates(evidence: Evidence) -> Finding | None:
     """The run ends before it learns anything."""
     config = evidence.config
     begins = max(config.update_after, config.warmup_steps)
-    if config.steps > begins:
+    if max(config.steps, evidence.step) > begins:  # a run may have been extended
         return None
     wanted = max(1, min(25_000, rounded_up(config.steps / 10)))
     return finding(
