@@ -283,7 +283,7 @@ def test_twice_ctrl_c_leaves_at_once(tmp_path):
         "--warmup-steps",
         "900000",
         "--eval-every",
-        "50000",
+        "10",
         "--eval-episodes",
         "100000",
     ]
@@ -291,7 +291,7 @@ def test_twice_ctrl_c_leaves_at_once(tmp_path):
     for line in process.stderr:
         if line.startswith("Memory"):
             break
-    while not (tmp_path / "r" / "checkpoints").is_dir():
+    while "probe/" not in (tmp_path / "r" / "metrics.jsonl").read_text():  # the evaluation begins, and lasts
         os.sched_yield()
     process.send_signal(signal.SIGINT)
     for line in process.stderr:

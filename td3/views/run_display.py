@@ -108,9 +108,9 @@ def what_is_left(problem: BaseException, resume: str) -> str:
     if path := getattr(problem, "saved", None):
         now_and_then = ""
         if isinstance(problem, EnvironmentFailure):
-            now_and_then = " (an environment that fails now and then is made anew with --restart-failed 10)"
+            now_and_then = "An environment that fails now and then is made anew with --restart-failed 10. "
         step = int(Path(path).name.split("-")[0])
-        return f"The run was saved at step {step:,}; continue with: {resume}{now_and_then}"
+        return f"{now_and_then}The run was saved at step {step:,}; continue with: {resume}"
     if reason := getattr(problem, "save_problem", ""):
         return f"The run could not be saved: {reason} Continue from its newest checkpoint with: {resume}"
     return f"Continue with: {resume}"
