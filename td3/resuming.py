@@ -7,7 +7,7 @@ from typing import Any
 
 from td3.config import Config, checked, env_name, has_no_name, nameless, unfolded
 from td3.errors import ConfigError, RunError
-from td3.learner.making import cores
+from td3.machine import cores
 from td3.schedule import RESUMABLE
 from td3.storage import Checkpoint, RunFolder
 from td3.storage.record import last_step

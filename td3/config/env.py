@@ -84,6 +84,11 @@ def env_name(env: Any) -> str:
     return env if isinstance(env, str) else name_of(env)
 
 
+def folder_name(env: str) -> str:
+    """Turns the name of an environment into one for a folder."""
+    return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in env)
+
+
 def name_of(thing: Any) -> str:
     """Names a class or callable as 'module:name', by which another program can import it.
 

@@ -7,7 +7,7 @@ from argparse import BooleanOptionalAction, Namespace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from td3.config import GROUPS, SETTINGS, Config
+from td3.config import GROUPS, SETTINGS, settings_in
 from td3.config.env import parse_env_args
 from td3.config.help_text import explained
 from td3.config.values import whole_number_in
@@ -89,9 +89,18 @@ def given_task(chosen: Namespace) -> dict[str, Any]:
     return {**task, "env_args": parse_env_args(chosen.env_args)} if chosen.env_args else task
 
 
-def config_of(chosen: Namespace) -> Config:
-    """Makes the Config that these flags ask for."""
-    return Config(**given_task(chosen), **given_settings(chosen))
+def add_config(parser: Parser) -> None:
+    """Adds the flag for a file of settings."""
+    parser.add_argument("--config", metavar="FILE", help="a TOML file with settings by their names; flags win over it")
+
+
+def all_given(chosen: Namespace) -> dict[str, Any]:
+    """Returns the settings of `--config FILE` and of the flags, which win; arguments of an environment one by one."""
+    file = {} if chosen.config is None else settings_in(chosen.config)
+    given = {**given_task(chosen), **given_settings(chosen)}
+    if "env_args" in given and "env_args" in file:
+        given["env_args"] = {**file["env_args"], **given["env_args"]}
+    return {**file, **given}
 
 
 def add_run(parser: Parser) -> None:
