@@ -85,8 +85,9 @@ def env_name(env: Any) -> str:
 
 
 def folder_name(env: str) -> str:
-    """Turns the name of an environment into one for a folder."""
-    return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in env)
+    """Turns the name of an environment into one for a folder, which is not hidden and leads nowhere else."""
+    name = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in env)
+    return f"_{name[1:]}" if name.startswith(".") else name
 
 
 def name_of(thing: Any) -> str:
