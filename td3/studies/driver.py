@@ -159,8 +159,9 @@ class _Process:
         self._reader.start()
 
     def _listen(self, stream: IO[bytes]) -> None:
-        while line := stream.readline(LONGEST_LINE):
-            self._lines.append(line)
+        with stream:
+            while line := stream.readline(LONGEST_LINE):
+                self._lines.append(line)
 
     @property
     def code(self) -> int | None:
