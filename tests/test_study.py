@@ -189,6 +189,13 @@ def test_a_run_that_is_begun_cannot_be_left_out(tmp_path):
         Study(tmp_path / "s", Spec.of({"env": "Pendulum-v1", "seeds": 4})).check()
 
 
+def test_what_a_killed_run_left_while_it_was_made_is_no_run(tmp_path):
+    study = Study(tmp_path / "s", Spec.of({"env": "Pendulum-v1"}))
+    (tmp_path / "s/Pendulum-v1/default/.seed-0-0f3a/checkpoints").mkdir(parents=True)
+    study.check()
+    assert len(study.left()) == 5
+
+
 def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
     (tmp_path / "s/thesis").mkdir(parents=True)
     with refusal(ConfigError, None, str(tmp_path / "s"), "thesis"), Study(tmp_path / "s", Spec.of({"env": "Ant-v5"})):
@@ -270,12 +277,14 @@ def test_a_study_that_is_stopped_and_killed_ends_with_the_bytes_of_runs_that_wer
     write_spec(Path("s.toml"), 1)
     Path("signal").write_text("SIGTERM 50")
     stopped = driven("s.toml")
-    assert stopped.returncode == 143 and "td3 study studies/s" in stopped.stderr
+    assert stopped.returncode == 143 and "td3 study studies/s --trust" in stopped.stderr
     assert 0 < standing_of(Path("studies/s/interfering-Interfering/a/seed-0")).step < 120
     write_spec(Path("s.toml"), 2)
     Path("signal").write_text("SIGKILL 30")
     assert driven("s.toml", "--jobs", str(min(2, cores()))).returncode == -9
-    assert main(["study", "studies/s", "--json"]) == 0
+    assert main(["study", "studies/s"]) == 2  # its environment is Python code
+    check_names(capsys.readouterr().err, "env", "interfering:Interfering", "--trust")
+    assert main(["study", "studies/s", "--trust", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["finished"] == 2 and [row["step"] for row in report["runs"]] == [120, 120]
     for seed in range(2):

@@ -39,7 +39,8 @@ class StudyFolder:
     def begun(self) -> list[str]:
         """Returns the places of all runs that are begun, as `env/setting/seed-0`."""
         found = [path.parent for path in self.path.glob("*/*/*/checkpoints") if path.is_dir()]
-        return sorted(path.relative_to(self.path).as_posix() for path in found)
+        names = [path.relative_to(self.path).as_posix() for path in found]
+        return sorted(name for name in names if "/." not in f"/{name}")  # hidden: it was killed while it was made
 
     def open(self) -> None:
         """Makes the folder if there is none, and locks it; another process that has it is named."""

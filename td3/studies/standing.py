@@ -35,9 +35,9 @@ class _Manifest(msgspec.Struct):
     serial: int = 0
 
 
-class _State(msgspec.Struct):
+class _State(msgspec.Struct, rename={"last_evaluation": "judged"}):
     config: dict[str, Any]
-    judged: tuple[int, float] | None = None
+    last_evaluation: tuple[int, float] | None = None
     best: float | None = None
     stopped: Any = None
     pending: Any = None
@@ -56,7 +56,7 @@ def standing_of(run: Path) -> Standing:
         if state is not None:
             step, goal = whole[path].step, _whole(state.config.get("steps"))
             over = state.pending is None and (bool(state.stopped) or (goal is not None and step >= goal))
-            last = state.judged[1] if state.judged else None
+            last = state.last_evaluation[1] if state.last_evaluation else None
             return Standing(True, step, goal, last, state.best, over, first, state.config)
     return Standing(True, goal=_whole((first or {}).get("steps")), first=first)
 

@@ -75,6 +75,6 @@ class Study:
 def changed(run: PlannedRun, name: str, now: Any, wanted: Any) -> ConfigError:
     """Makes the error that refuses to change a setting of a run that is begun."""
     return ConfigError(
-        f"{name} is {brief(now)} in run {run.name}, which is begun, and stays so: give the new value a name of its own "
-        f"under settings, or name another folder with --study; got {brief(wanted)}."
+        f"{name} cannot change from {brief(now)} in run {run.name}, which is begun: give the new value a name of its "
+        f"own under settings, or name another folder with --study; got {brief(wanted)}."
     )

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from td3.config.env import folder_name
+from td3.config.trust import immodest, needs_trust, why_not_trusted
 from td3.config.values import whole_number_in
 from td3.errors import ConfigError
 from td3.machine import cores
-from td3.views.flags import Parser, add_settings, find_local_modules, given_settings, given_task, whole_number, words_of
+from td3.views.flags import Parser, add_settings, given_settings, given_task, whole_number, words_of
 from td3.views.signals import handled_by
 from td3.views.speaking import answer, at_a_terminal, say, say_in_handler, shell_command, write_out
 from td3.wording import brief, counted
@@ -32,6 +33,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--study", metavar="DIR", help="the folder of the study (default: one under studies/)")
     parser.add_argument("--print", action="store_true", help="train nothing: print a command for each run that is left")
     parser.add_argument("--quiet", action="store_true", help="say only what failed, and how it ended")
+    parser.add_argument("--trust", action="store_true", help="import the Python code that the folder of a study names")
     add_settings(parser)
 
 
@@ -48,9 +50,11 @@ def run(chosen: Namespace) -> int:
             f"--jobs must be at most {most}, for this process may use {counted(cores(), 'core')}{each}; got {jobs}."
         )
     if chosen.print:
-        write_out("".join(f"{shell_command(*command(study, run))}\n" for run in study.left()))
+        commands = [shell_command(*command(study, run)) for run in study.left()]
+        answer({"study": str(study.path), "commands": commands}) if chosen.json else write_out(
+            "".join(f"{one}\n" for one in commands)
+        )
         return 0
-    find_local_modules()
     from td3.studies import Driver
 
     with study:
@@ -83,11 +87,23 @@ def study_of(chosen: Namespace) -> "Study":
                 f"--study is not needed: {brief(chosen.what[0])} is the folder of a study; got {brief(chosen.study)}."
             )
         spec = read_spec(folder / SPEC if folder else first).changed((), seeds, given)
-        return Study(folder or place(chosen, first.stem), spec)
+        study = Study(folder or place(chosen, first.stem), spec)
+        if folder is not None and not chosen.trust:
+            check_trusted(study)
+        return study
     if first.is_dir():
         raise ConfigError(f"{brief(chosen.what[0])} is a folder without {SPEC}: it is no study.")
     spec = Spec.of({"env": list(chosen.what), **({} if seeds is None else {"seeds": seeds}), **given})
     return Study(place(chosen, "-".join(map(folder_name, chosen.what))), spec)
+
+
+def check_trusted(study: "Study") -> None:
+    """Refuses what the folder of a study names, and somebody else may have written."""
+    for run in study.runs:
+        if reason := why_not_trusted(run.config, "say that you trust it (--trust), or name your own SPEC.toml."):
+            raise ConfigError(reason)
+        if excess := immodest(run.config):
+            raise ConfigError(f"{excess} that you trust (--trust).")
 
 
 def place(chosen: Namespace, name: str) -> Path:
@@ -128,7 +144,8 @@ def train(driver: "Driver", chosen: Namespace) -> int:
     else:
         say(*view.ending(report))
         if driver.signals:
-            say(f"Continue with: {shell_command('study', study.path)}")
+            trust = ["--trust"] if any(needs_trust(run.config) for run in study.runs) else []
+            say(f"Continue with: {shell_command('study', study.path, *trust)}")
         elif report["finished"]:
             say(
                 f"Look at them with: {shell_command('runs', study.path)}",
