@@ -12,8 +12,9 @@ from td3.views.flags import flag
 HEAD = """# Settings
 
 Made from [`td3/config`](../td3/config/config.py) and [`td3/synonyms.py`](../td3/synonyms.py) by
-`python docs/settings.py`. Each is a field of `td3.Config`, a flag of `td3 train` and a key of a run's `config.json`.
-What is not given comes from the task, then the preset, then the default.
+`python docs/settings.py`. Each is a field of `td3.Config`, a flag of `td3 train`, and a key of a run's `config.json`
+and of a file for [`--config`](many-runs.md#settings-in-a-file). What is not given comes from the task, then the preset,
+then the default.
 """
 FOLLOWS = {"stop_at": "none", "update_after": "`warmup_steps`", "actor_hidden": "`hidden`", "critic_hidden": "`hidden`"}
 TABLE = """

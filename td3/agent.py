@@ -11,6 +11,7 @@ import numpy as np
 
 from td3 import seeding
 from td3.config import SETTINGS, Config, checked, env_name
+from td3.config.trust import why_not_trusted
 from td3.environments import ActionMap, ObservationMap, Restarts, Wrappers, make_envs, make_single
 from td3.environments.descriptions import describe_layout
 from td3.environments.faults import BadValue
@@ -23,7 +24,7 @@ from td3.learner.state import bytes_of, load_networks, network_tensors
 from td3.loop import advance
 from td3.machine import available, check_room, human
 from td3.parts import Parts, check_parts
-from td3.resuming import config_of, why_not_trusted
+from td3.resuming import config_of
 from td3.session import Session
 from td3.storage import Checkpoint, RunFolder
 from td3.synonyms import instead_of

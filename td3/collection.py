@@ -148,11 +148,14 @@ class Collector:
         steps = [int(count) for count in data.get("env_steps", [data["steps"] // n] * n)]  # older checkpoints have none
         if len(steps) != n:
             raise ValueError(f"env_steps has {len(steps)} numbers, not {n}")
-        self.observation, failures = self.envs.restore(episodes, arrays["observation"], seeds, steps)
+        begun = int(data["steps"]) > 0 or any(episode.start is not None for episode in episodes)
+        failures: list[str] = [""] * n
+        if begun:  # else the first step begins the first episodes
+            self.observation, failures = self.envs.restore(episodes, arrays["observation"], seeds, steps)
         lost = np.array([bool(failure) for failure in failures])
         self._returns = np.where(lost, 0, arrays["returns"])
         self._lengths = np.where(lost, 0, arrays["lengths"])
-        self.steps, self._started = int(data["steps"]), True
+        self.steps, self._started = int(data["steps"]), begun
         if noise := {name[6:]: array for name, array in arrays.items() if name.startswith("noise.")}:
             self.noise.restore(noise)
         seeding.load_state(self.rng, data["chance"])

@@ -9,7 +9,8 @@ from td3 import seeding
 from td3.config import Config
 from td3.environments import Envs
 from td3.learner import Learner, switched
-from td3.learner.making import cores, hand_over
+from td3.learner.making import hand_over
+from td3.machine import cores
 from td3.trial import Clock, Times
 
 UPDATE_SECONDS, ACT_SECONDS = 0.6, 0.05  # of measurement

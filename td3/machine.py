@@ -1,4 +1,4 @@
-"""Is there room? The memory's bytes against the machine's RAM and the container's limit, before the first step."""
+"""What this machine has: cores, and room for the memory's bytes in its RAM and within the container's limit."""
 
 import os
 from pathlib import Path
@@ -75,6 +75,11 @@ def _groups(proc: Path, cgroup: Path) -> list[Path]:
                 folders.append(here)
                 here = here.parent
     return folders
+
+
+def cores() -> int:
+    """Returns how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def human(size: float) -> str:

@@ -1,19 +1,16 @@
 """Opens a stopped run: its newest whole checkpoint, its config, and what a stranger's run may not ask for."""
 
 from collections.abc import Collection
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from td3.config import Config, checked, env_name, has_no_name, nameless, unfolded
+from td3.config import Config, checked, env_name, unfolded
+from td3.config.trust import immodest, why_not_trusted
 from td3.errors import ConfigError, RunError
-from td3.learner.making import cores
 from td3.schedule import RESUMABLE
 from td3.storage import Checkpoint, RunFolder
 from td3.storage.record import last_step
 from td3.wording import brief
-
-MOST_WORKERS, MOST_ENVS = 32, 1_024  # that a run starts without being trusted; more workers where there are more cores
 
 
 def newest_whole(folder: RunFolder, without_memory: bool) -> tuple[Checkpoint, list[str]]:
@@ -65,40 +62,6 @@ def config_of(state: dict[str, Any], env: Any = None, trust: bool = False) -> Co
     if env is None and not trust and (reason := why_not_trusted(config)):
         raise ConfigError(reason)
     return config
-
-
-def why_not_trusted(config: Config) -> str:
-    """Why this environment is not made just because a run names it, or nothing."""
-    if has_no_name(config.env):
-        return nameless(str(config.env))
-    how = "pass the environment (env=…, --env) or say that you trust it (trust=True, --trust)."
-    if ":" in str(config.env):
-        return f"env {config.env!r} lives in Python code, which is not imported just because a run names it: {how}"
-    texts = [name for name, value in config.env_args.items() if has_text(value)]
-    if texts:
-        return f"env_args {', '.join(texts)} may name files, which are not read just because a run names them: {how}"
-    return ""
-
-
-def has_text(value: Any) -> bool:
-    """Returns whether the value is text, or a list with text in it."""
-    return isinstance(value, str) or (isinstance(value, list) and any(map(has_text, value)))
-
-
-def needs_trust(config: Config) -> bool:
-    """Whether a run is gone on with only if the user says that it is trusted."""
-    return bool(why_not_trusted(replace(config, env=env_name(config.env))) or immodest(config))
-
-
-def immodest(config: Config) -> str:
-    """What a run asks for that is not started just because a folder says so, or nothing."""
-    most = {"workers": max(MOST_WORKERS, 4 * cores()), "num_envs": MOST_ENVS}
-    for name, limit in most.items():
-        if getattr(config, name) > limit:
-            return (
-                f"{name} is {getattr(config, name):,} in this run; more than {limit:,} are started only for a run that"
-            )
-    return ""
 
 
 def check_modest(config: Config, trust: bool) -> None:

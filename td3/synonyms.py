@@ -131,7 +131,7 @@ _SETTINGS = {
     "TD3 clips no gradients": "max_grad_norm grad_clip gradient_clip grad_norm_clip clip_grad grad_norm clip_gradients",
     "that is part of SAC, not of TD3": "alpha ent_coef entropy_coef target_entropy temperature autotune auto_alpha",
     "that is part of PPO, not of TD3": "clip_range clip_coef gae_lambda n_epochs update_epochs vf_coef rollout_steps",
-    "every setting is a flag of td3 train, and td3.Config.from_data reads a config.json": """config config_file cfg
+    "td3 train has --config FILE.toml, and td3.Config.load reads one": """config config_file cfg
         config_path settings hyperparams hyperparameters yaml params""",
 }  # fmt: skip
 
@@ -161,6 +161,8 @@ COMMANDS = {
     "check": "inspect describe env spaces",
     "bench": "benchmark speed profile perf",
     "explain": "tutorial demo",
+    "study": "sweep grid seeds experiment experiments batch",
+    "runs": "list ls",
     "td3 --help": "help usage",
     "td3 --version": "version",
 }

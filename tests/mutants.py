@@ -125,7 +125,7 @@ MUTANTS = [
     ("observations normalised anew", STATE, "learner.normalizer.load(part_of(tensors, \"normalizer\"))", "pass", RESUME),
     ("settings at their defaults after a stop", RESUMING, "config = Config.from_data(data, **changes)", "config = Config.from_data({**data, \"gamma\": 0.99, \"tau\": 0.005}, **changes)", RESUME),
     ("code is imported because a run names it", RESUMING, "if env is None and not trust and", "if False and", RESUME),
-    ("as many processes as a run asks for", RESUMING, "if getattr(config, name) > limit:", "if getattr(config, name) > 10 * limit:", RESUME),
+    ("as many processes as a run asks for", "td3.config.trust", "if getattr(config, name) > limit:", "if getattr(config, name) > 10 * limit:", RESUME),
 ]  # fmt: skip
 
 

@@ -10,9 +10,9 @@ from refusals import refusal
 from sessions import bytes_of
 
 import td3
+from td3.config.trust import immodest
 from td3.loop import advance, collect
 from td3.replay import Memory
-from td3.resuming import immodest
 from td3.session import Session
 from td3.storage import read_metrics
 from td3.types import Layout, Transitions

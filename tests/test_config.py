@@ -177,7 +177,7 @@ def test_whatever_is_typed_for_a_flag_is_taken_or_refused_in_one_line(name, pars
     taken = 0
     for text in WORDS:
         words = ["--", text] if name == "env" else [f"{flags.flag(name)}={text}"]
-        config = outcome(lambda words=words: flags.config_of(parser.parse_args(["train", *words])))
+        config = outcome(lambda words=words: Config(**flags.all_given(parser.parse_args(["train", *words]))))
         taken += isinstance(config, Config)
         assert isinstance(config, Config) or (
             "\n" not in config and len(config) < 500 and config.startswith((name, "--env-arg"))

@@ -209,6 +209,17 @@ def never_stopped(tmp_path_factory):
     return end_of
 
 
+@pytest.mark.parametrize("settings", [{}, {"num_envs": 4, "workers": 2}, {"update_schedule": "episode"}])
+def test_a_run_that_was_stopped_before_its_first_step_ends_with_the_same_bytes(settings, tmp_path):
+    settings = config(steps=90, **settings)
+    with td3.train(settings, tmp_path / "stopped") as training:
+        assert isinstance(next(training), td3.Started)
+    assert len(list((tmp_path / "stopped/checkpoints").iterdir())) == 1
+    list(td3.resume(tmp_path / "stopped", env=settings.env))
+    list(td3.train(settings, tmp_path / "whole"))
+    assert ended(tmp_path / "stopped") == ended(tmp_path / "whole")
+
+
 @pytest.mark.parametrize("name", list(CASES))
 def test_a_stopped_and_resumed_run_ends_with_the_same_bytes(name, tmp_path, never_stopped, monkeypatch):
     settings, stops = CASES[name]

@@ -1,6 +1,6 @@
 """Every setting of a run: what it is, in which group, and what presets and tasks choose."""
 
-from td3.config.config import GROUPS, SETTINGS, SMALLEST_IMAGE, Config, checked
+from td3.config.config import GROUPS, SETTINGS, SMALLEST_IMAGE, Config, checked, checked_settings, settings_in
 from td3.config.env import env_name, has_no_name, name_of, nameless, unfolded
 
 __all__ = [
@@ -9,9 +9,11 @@ __all__ = [
     "SMALLEST_IMAGE",
     "Config",
     "checked",
+    "checked_settings",
     "env_name",
     "has_no_name",
     "name_of",
     "nameless",
+    "settings_in",
     "unfolded",
 ]

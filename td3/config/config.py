@@ -7,9 +7,11 @@ is one more field here.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
+from pathlib import Path
 from typing import Any, Self
 
 from td3.config.env import ARGUMENT_WORDS, ENV_WORDS, check_env, check_env_args, env_name, unfolded
+from td3.config.files import check_no_study, in_file, read_toml
 from td3.config.help_text import explain_class
 from td3.config.presets import completed
 from td3.config.settings import UNSET, Setting, setting, settings_of
@@ -263,6 +265,15 @@ class Config:
         """Makes a config from plain data, each name and value checked like one typed by hand."""
         return cls(**{**data, **changes})
 
+    @classmethod
+    def load(cls, path: str | Path, **changes: Any) -> "Config":
+        """Makes a config from a TOML file, in which each key is a setting; `changes` win over the file.
+
+        >>> config = td3.Config.load("cheetah.toml", seed=1)
+        """
+        settings = settings_in(path)
+        return in_file(path, lambda: cls(**{**settings, **changes}))
+
 
 SETTINGS: dict[str, Setting] = settings_of(Config)
 GROUPS: dict[str, tuple[str, ...]] = {  # in the order of the fields
@@ -283,3 +294,19 @@ def check_name(name: str) -> str:
 def checked(name: str, value: Any) -> Any:
     """Returns the value of a setting in its own type, or refuses it by field, value and range."""
     return SETTINGS[name].check(value)
+
+
+def checked_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns settings by their names, each checked; `none` as in a flag, for TOML has no such value."""
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        none = SETTINGS[check_name(name)].default is None and value in ("none", "None")
+        found[name] = None if none else checked(name, value)
+    return found
+
+
+def settings_in(path: str | Path) -> dict[str, Any]:
+    """Reads the settings that a TOML file gives, checked; each refusal begins with the file's name."""
+    data = read_toml(path)
+    check_no_study(path, data)
+    return in_file(path, lambda: checked_settings(data))

@@ -84,6 +84,12 @@ def env_name(env: Any) -> str:
     return env if isinstance(env, str) else name_of(env)
 
 
+def folder_name(env: str) -> str:
+    """Turns the name of an environment into one for a folder, which is not hidden and leads nowhere else."""
+    name = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in env)
+    return f"_{name[1:]}" if name.startswith(".") else name
+
+
 def name_of(thing: Any) -> str:
     """Names a class or callable as 'module:name', by which another program can import it.
 

@@ -1,7 +1,6 @@
 """Makes a learner that fits this machine: checks memory, device and settings, chooses the engine and its threads."""
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
@@ -17,7 +16,7 @@ from td3.learner import Learner, choose_engine, switched
 from td3.learner.encoders import VectorEncoder, encoder_of
 from td3.learner.networks import own_stream
 from td3.learner.preprocessing import is_normalised, is_shifted
-from td3.machine import RESERVE, available, human
+from td3.machine import RESERVE, available, cores, human
 from td3.replay import UniformSampler, smallest_capacity
 from td3.types import Layout
 
@@ -172,11 +171,6 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)  # what an engine computes with PyTorch depends on it
-
-
-def cores() -> int:
-    """Returns how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def check_device(device: str) -> None:

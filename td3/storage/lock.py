@@ -15,19 +15,19 @@ from td3.storage import disk
 class Lock:
     """Held from creation to `release`; whoever comes second learns who has it."""
 
-    def __init__(self, folder: disk.Folder, name: str) -> None:
+    def __init__(self, folder: disk.Folder, name: str, kind: str = "run") -> None:
         try:
             self._file = folder.open_to_write("lock")
         except OSError as problem:
-            raise ConfigError(f"run {name!r} cannot be written: lock: {problem.strerror}.") from None
+            raise ConfigError(f"{kind} {name!r} cannot be written: lock: {problem.strerror}.") from None
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as problem:
             holder = self._holder()
             os.close(self._file)
             if problem.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-                raise ConfigError(f"run {name!r} cannot be locked: {problem.strerror}.") from None
-            raise ConfigError(f"run {name!r} is being written by {holder}: wait for it, or stop it.") from None
+                raise ConfigError(f"{kind} {name!r} cannot be locked: {problem.strerror}.") from None
+            raise ConfigError(f"{kind} {name!r} is being written by {holder}: wait for it, or stop it.") from None
         self._process = os.getpid()
         self._write_holder(os.getpid())
 

@@ -16,8 +16,8 @@ from td3.errors import ConfigError
 from td3.forecast import costs_of, forecast, in_parallel
 from td3.learner import Learner, engine_name
 from td3.learner.encoders import ENCODERS
-from td3.learner.making import check_networks, cores, engine_for
-from td3.machine import check_room, human
+from td3.learner.making import check_networks, engine_for
+from td3.machine import check_room, cores, human
 from td3.replay import bytes_per_transition
 from td3.trial import STEPS, Clock, Show, Trial, play_randomly, small_learner
 from td3.views.times import brief_time, duration

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from td3.config import SETTINGS, Config, env_name
+from td3.config.trust import needs_trust
 from td3.errors import ConfigError
 from td3.types import Finding
 from td3.views.speaking import shell_command
@@ -52,7 +53,7 @@ def shown_by(finding: Finding, run: str | Path, config: Config) -> str:
 def command_of(finding: Finding, run: str | Path, config: Config) -> str:
     """Writes the command that shows a finding, ready to paste."""
     words = finding.command or ("watch", "RUN")
-    trust = ["--trust"] if words[0] == "evaluate" and (":" in env_name(config.env) or config.env_args) else []
+    trust = ["--trust"] if words[0] == "evaluate" and needs_trust(config) else []
     return command_line([*words, *trust], run, *env_words(config))
 
 

@@ -9,6 +9,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from td3.config import Config, env_name
+from td3.config.trust import needs_trust
 from td3.errors import EnvironmentFailure, Interrupted
 from td3.events import Event, Finished, Found, Saved, SaveFailed, Started
 from td3.views.extras import needs_page
@@ -35,8 +36,6 @@ class Again(NamedTuple):
         if self.env is not None:
             env = [f"--env={self.env}"] if self.env.startswith("-") else ["--env", self.env]
             return shell_command(name, self.folder, *env, *words)
-        from td3.resuming import needs_trust
-
         return shell_command(name, self.folder, *(["--trust"] if needs_trust(config) else []), *words)
 
 

@@ -7,7 +7,20 @@ imported inside `run`: `td3 --help` loads every file here.
 from argparse import Namespace
 from typing import Protocol
 
-from td3.views.commands import bench, check, doctor, evaluate, explain, resume, selftest, train, verify, watch
+from td3.views.commands import (
+    bench,
+    check,
+    doctor,
+    evaluate,
+    explain,
+    resume,
+    runs,
+    selftest,
+    study,
+    train,
+    verify,
+    watch,
+)
 from td3.views.flags import Parser
 
 
@@ -30,6 +43,8 @@ COMMANDS: dict[str, Command] = {
     "verify": verify,
     "check": check,
     "doctor": doctor,
+    "study": study,
+    "runs": runs,
     "selftest": selftest,
     "watch": watch,
     "explain": explain,

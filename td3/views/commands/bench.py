@@ -27,7 +27,7 @@ def run(chosen: Namespace) -> int:
     """Measures; returns the exit code."""
     from td3.benchmark.report import draw, tables
     from td3.benchmark.running import bench
-    from td3.learner.making import cores
+    from td3.machine import cores
 
     most = cores()
     threads = [whole_number("--threads", text, at_least=1) for text in items_of(chosen.threads)] or [1, most]

@@ -4,7 +4,9 @@ import contextlib
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 
-from td3.views.flags import Parser, add_settings, config_of, find_local_modules, help_of
+from td3.config import Config
+from td3.errors import ConfigError
+from td3.views.flags import Parser, add_config, add_settings, all_given, find_local_modules, help_of
 from td3.views.speaking import answer, at_a_terminal, console, say
 from td3.wording import counted
 
@@ -13,15 +15,19 @@ HELP = "Say whether TD3 can train on an environment, what looks wrong with it, a
 
 def add_arguments(parser: Parser) -> None:
     """Adds the flags of this command."""
-    parser.usage = "td3 check ENV [--strict] [any flag below]"
-    parser.add_argument("env", metavar="ENV", help=help_of("env"))
+    parser.usage = "td3 check ENV [--strict] [--config FILE] [any flag below]"
+    parser.add_argument("env", nargs="?", metavar="ENV", help=help_of("env"))
     parser.add_argument("--strict", action="store_true", help="exit with 1 if anything stands out")
+    add_config(parser)
     add_settings(parser)
 
 
 def run(chosen: Namespace) -> int:
     """Makes the environment and reports on it; returns 0, with `--strict` only if nothing stands out."""
-    config = config_of(chosen)
+    given = all_given(chosen)
+    if "env" not in given:
+        raise ConfigError("The following arguments are required: ENV; see td3 check --help.")
+    config = Config(**given)
     find_local_modules()
     from td3.views.env_report import check_environment, lines_of
     from td3.views.findings import as_data

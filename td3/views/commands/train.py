@@ -5,8 +5,9 @@ from argparse import Namespace
 from pathlib import Path
 
 from td3.config import Config, env_name
+from td3.config.env import folder_name
 from td3.errors import ConfigError
-from td3.views.flags import Parser, add_settings, config_of, find_local_modules, given_settings, given_task, help_of
+from td3.views.flags import Parser, add_config, add_settings, all_given, find_local_modules, help_of
 from td3.views.own_parts import add_parts, load_parts, part_names
 
 HELP = "Train an agent and keep the run in a folder."
@@ -14,10 +15,11 @@ HELP = "Train an agent and keep the run in a folder."
 
 def add_arguments(parser: Parser) -> None:
     """Adds the flags of this command."""
-    parser.usage = "td3 train [ENV] [--run DIR [--resume]] [--steps N] [--seed N] [--preset NAME] [any flag below]"
+    parser.usage = "td3 train [ENV] [--run DIR [--resume]] [--steps N] [--seed N] [--config FILE] [any flag below]"
     parser.add_argument("env", nargs="?", metavar="ENV", help=help_of("env"))
     parser.add_argument("--run", metavar="DIR", help="a new folder for the run (default: one under runs/)")
     parser.add_argument("--resume", action="store_true", help="continue the run in --run DIR, if there is one already")
+    add_config(parser)
     add_display(parser)
     add_parts(parser)
     add_settings(parser)
@@ -31,7 +33,8 @@ def add_display(parser: Parser) -> None:
 
 def run(chosen: Namespace) -> int:
     """Trains; returns the exit code."""
-    config = config_of(chosen)
+    given = all_given(chosen)
+    config = Config(**given)
     if chosen.run == "":
         raise ConfigError("--run must be the name of a folder; got ''.")
     if chosen.resume and chosen.run is None:
@@ -46,15 +49,13 @@ def run(chosen: Namespace) -> int:
     folder = Path(chosen.run) if chosen.run else new_folder(config)
     again = Again(folder, None, part_names(chosen))
     if chosen.resume and not RunFolder.is_new(folder):
-        given = [*given_task(chosen), *given_settings(chosen)]
         return follow(resume(folder, **asked_again(folder, config, given), **parts), again, chosen)
     return follow(train(config, folder, **parts), again, chosen)
 
 
 def new_folder(config: Config) -> Path:
     """Names a folder: runs/Pendulum-v1-seed0-20260131-235959, with a number behind it if that is taken."""
-    name = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in env_name(config.env))
-    base = Path("runs") / f"{name}-seed{config.seed}-{time.strftime('%Y%m%d-%H%M%S')}"
+    base = Path("runs") / f"{folder_name(env_name(config.env))}-seed{config.seed}-{time.strftime('%Y%m%d-%H%M%S')}"
     folder, number = base, 2
     while folder.exists():
         folder, number = base.with_name(f"{base.name}-{number}"), number + 1

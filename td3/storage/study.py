@@ -1,0 +1,84 @@
+"""The folder of a study: its spec, the lock of the one process that trains it, and the run folders below."""
+
+import contextlib
+import os
+from pathlib import Path
+
+from td3.errors import ConfigError
+from td3.storage import disk
+from td3.storage.lock import Lock
+from td3.wording import brief
+
+SPEC = "study.toml"
+OWN = {SPEC, f".{SPEC}", "lock"}
+
+
+class StudyFolder:
+    """A study's folder: opened and locked by one process at a time."""
+
+    def __init__(self, path: str | Path) -> None:
+        try:
+            self.path = Path(path)
+            self.path.is_dir()
+        except (OSError, ValueError, TypeError) as problem:
+            raise ConfigError(f"study must be the path of a folder; got {brief(path)} ({problem}).") from None
+        self.spec = self.path / SPEC
+        self._root: disk.Folder | None = None
+        self._lock: Lock | None = None
+
+    def check(self, known: set[str]) -> None:
+        """Refuses a folder that holds something else than a study, or folders that are not `known` to this one."""
+        if not self.path.exists() or self.spec.is_file():
+            return
+        if not self.path.is_dir():
+            raise ConfigError(f"study {str(self.path)!r} is no folder.")
+        for entry in sorted(self.path.iterdir()):
+            if entry.name not in OWN | known:
+                raise ConfigError(f"study {str(self.path)!r} has no {SPEC}, but something else in it: {entry.name!r}.")
+
+    def begun(self) -> list[str]:
+        """Returns the places of all runs that are begun, as `env/setting/seed-0`."""
+        found = [path.parent for path in self.path.glob("*/*/*/checkpoints") if path.is_dir()]
+        names = [path.relative_to(self.path).as_posix() for path in found]
+        return sorted(name for name in names if "/." not in f"/{name}")  # hidden: it was killed while it was made
+
+    def open(self) -> None:
+        """Makes the folder if there is none, and locks it; another process that has it is named."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._root = disk.Folder.open(self.path)
+        except OSError as problem:
+            raise ConfigError(f"study {str(self.path)!r} cannot be written: {problem.strerror}.") from problem
+        self._lock = Lock(self._root, str(self.path), "study")
+
+    def write(self, spec: bytes) -> None:
+        """Writes the spec, if it is not there in these words."""
+        try:
+            if not self.spec.is_file() or self.spec.read_bytes() != spec:
+                disk.replace_whole(self.spec, spec)
+        except OSError as problem:
+            raise ConfigError(f"{self.spec} cannot be written: {problem.strerror}.") from problem
+
+    def close(self) -> None:
+        """Releases the lock."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+        if self._root is not None:
+            self._root.close()
+            self._root = None
+
+
+def is_locked(run: Path) -> bool:
+    """Whether a process writes this run now."""
+    import fcntl
+
+    with contextlib.suppress(OSError):
+        file = os.open(run / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(file)
+    return False

@@ -1,0 +1,21 @@
+"""Many runs: environments × settings × seeds, each an ordinary run folder below the folder of the study.
+
+There is no list of what is done: that is read from the run folders, so the same study started again continues.
+"""
+
+from td3.studies.driver import Began, Driver, Ended, Waiting
+from td3.studies.spec import DEFAULT_SEEDS, FIRST_SETTING, PlannedRun, Spec, read_spec
+from td3.studies.study import Study
+
+__all__ = [
+    "DEFAULT_SEEDS",
+    "FIRST_SETTING",
+    "Began",
+    "Driver",
+    "Ended",
+    "PlannedRun",
+    "Spec",
+    "Study",
+    "Waiting",
+    "read_spec",
+]
