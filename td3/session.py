@@ -266,8 +266,6 @@ class Session:
             return None
         if not anew and self.output.newest is not None and self._saved == self._now():
             return self.output.newest
-        if not anew and self.step == 0 and self.output.newest is None and not self.changed:
-            return None  # a run that is resumed begins anew, with the same episodes
         snapshot = self.capture()
         if not all(tensor.isfinite().all() for tensor in snapshot.tensors["networks"].values()):
             raise self.diverged()  # what was saved before is better than this

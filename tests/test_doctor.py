@@ -546,13 +546,3 @@ def test_a_slow_environment_is_not_probed_for_long():
     ticks = iter(range(1_000))
     with pytest.raises(TooSlow):
         probe(make_envs(Twin), 5, seconds=3.0, clock=lambda: float(next(ticks)))
-
-
-def test_nothing_is_saved_before_the_first_step(tmp_path):
-    settings = {**QUICK, **settings_of(), "steps": 300, "eval_every": 0, "warmup_steps": 100}
-    for _ in td3.train(td3.Config(**settings), tmp_path / "stopped"):
-        break  # at its first event, before any step
-    assert list((tmp_path / "stopped" / "checkpoints").iterdir()) == []
-    list(td3.resume(tmp_path / "stopped", env=Twin))
-    list(td3.train(td3.Config(**settings), tmp_path / "whole"))
-    assert contents(tmp_path / "stopped") == contents(tmp_path / "whole")
