@@ -1,4 +1,4 @@
-"""What the evaluations show: a score that fell, stands still, never differs, or cannot be told apart from noise."""
+"""What the evaluations show: a score that fell, stands still, never differs, or drowns in noise."""
 
 import math
 
@@ -119,7 +119,7 @@ def coarse_evaluation(evidence: Evidence) -> Finding | None:
         "coarse_evaluation",
         evidence,
         f"The mean of {counted(episodes, 'evaluation episode')} is uncertain by ±{short(noise)}, the whole gain so far "
-        f"is {short(gain)}: these evaluations cannot be told apart.",
+        f"is {short(gain)}: evaluations so coarse do not rank checkpoints.",
         f"Use --eval-episodes {wanted} (also on resume), or compare checkpoints with more episodes.",
         chart="eval/std_return",
         command=("evaluate", "RUN", "--checkpoint", "best", "--episodes", str(wanted)),

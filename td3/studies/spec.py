@@ -151,7 +151,7 @@ def several(name: str, values: Any, check: Callable[[Any], Any]) -> tuple[Any, .
 
 
 def unique(name: str, values: Iterable[Any], how: str = "") -> None:
-    """Refuses a value that is there twice; capitals do not count, for some disks do not tell them apart."""
+    """Refuses a value that is there twice; capitals do not count, for some disks take them for the same."""
     seen: set[Any] = set()
     for value in values:
         key = value.casefold() if isinstance(value, str) else value

@@ -29,7 +29,7 @@ export function foundAt(metrics) {
  * @param {Finding[]} found
  * @param {{chart: (metric: string) => any, news: boolean}} options what a link to a chart calls; whether those that
  *   were not there before are news, which a screen reader says
- * @returns {string[]} the metrics whose charts have something else to show now
+ * @returns {string[]} metrics with charts that have something else to show now
  */
 export function showFindings(found, { chart, news }) {
   const before = findings;

@@ -31,7 +31,7 @@ const curves = new Map(
 let run = null;
 let isLoaded = false; // everything so far has been fetched: from now on events are enough
 let updates = null;
-let wanted = location.hash.slice(1); // the metric whose chart the address points at, until it is shown
+let wanted = location.hash.slice(1); // the metric that the address points at, until it is shown
 let isHealthLoaded = false; // its metrics are fetched when its group is first opened
 
 const points = (name) => curves.get(name).points;
