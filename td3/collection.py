@@ -103,7 +103,7 @@ class Collector:
         self.steps += valid
         if valid < len(result.valid):
             rows = Transitions._make(column[result.valid] for column in rows)
-        return Collected(rows, self._ended(result), self.restarts.notes(result.failures))
+        return Collected(rows, self._ended(result), self.restarts.notes(result.failures) if result.failures else ())
 
     def begin_anew(self) -> None:
         """Begins every episode again, from seeds that were not used before."""

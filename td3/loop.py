@@ -69,12 +69,13 @@ def events(session: Session, goal: int) -> Iterator[Event]:
 def collect(session: Session) -> None:
     """Plays one step and stores it; what it owes is pending from then on."""
     before, progress = session.step, session.progress
-    transitions, episodes, *failures = session.collector.collect(session.act)  # that third part may be missing
+    collected = session.collector.collect(session.act)
     progress.unfinished = "storing a step"
-    session.learner.store(transitions)
-    ended = [plain_episode(*episode) for episode in episodes] if episodes else []
-    progress.pending = Pending(before, ended, failures=failures[0] if failures else ())
-    steps = sum(episode.length for episode in ended)
+    session.learner.store(collected[0])
+    ended = [plain_episode(*episode) for episode in collected[1]] if collected[1] else []
+    failures = collected[2] if len(collected) > 2 else ()  # a collector of one's own may leave them out
+    progress.pending = Pending(before, ended, False, failures)
+    steps = sum(episode.length for episode in ended) if ended else 0
     progress.due = updates_due(session.config, progress.due, session.step, steps)
     progress.unfinished = ""
 

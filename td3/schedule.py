@@ -31,8 +31,13 @@ def updates_due(config: Config, due: float, step: int, ended: int) -> float:
 
 def reports_due(config: Config, before: int, step: int, goal: int) -> bool:
     """Whether there is anything to report but ended episodes."""
-    every = (config.log_every, config.eval_every, config.checkpoint_every, 1_000 * config.diagnose)
-    return step >= goal or any(crossed(steps, before, step) for steps in every)
+    return (
+        step >= goal
+        or crossed(config.log_every, before, step)
+        or crossed(config.eval_every, before, step)
+        or crossed(config.checkpoint_every, before, step)
+        or (config.diagnose and crossed(1_000, before, step))
+    )
 
 
 # Settings that may change between two steps of a run.

@@ -85,7 +85,8 @@ class SerialEnvs:
                 if not self._restarts.allowed:
                     raise
                 failed[index] = problem
-        self._restarts.count(list(failed.values()))
+        if failed:
+            self._restarts.count(list(failed.values()))
         for index, ended in enumerate(result.terminated | result.truncated):  # only now is this step sure to count
             if index in failed:
                 row = self._begin_another(index, failed[index])
