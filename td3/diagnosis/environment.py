@@ -93,7 +93,9 @@ def actions_ignored(evidence: Evidence) -> Finding | None:
     """Nothing the agent does changes anything."""
     ignored = evidence.probe.get("ignored")
     if evidence.probe.get("actions_matter") is False:
-        seen = "Opposite actions led to the very same observations and rewards, from the same seed, for up to 300 steps."
+        seen = (
+            "Opposite actions led to the very same observations and rewards, from the same seed, for up to 300 steps."
+        )
     elif isinstance(ignored, list) and ignored:
         seen = f"{listed('action', ignored)} changed nothing: other values led to the same observations and rewards."
     else:
