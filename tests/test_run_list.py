@@ -106,7 +106,7 @@ def study(tmp_path):
 
 
 def test_plain_lines_say_what_begins_ends_and_fails_and_the_time_left(study, capsys):
-    shown(PlainStudy(Driver(study, 2, lambda run: []), quiet=False), study)
+    shown(PlainStudy(study, Driver(study, 2, lambda run: None), quiet=False), study)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 8 and lines[3].startswith("30 %") and lines[3].endswith("about 2 min left")
     check_names(lines[2], "Ant-v5/default/seed-1", 250)
@@ -115,13 +115,13 @@ def test_plain_lines_say_what_begins_ends_and_fails_and_the_time_left(study, cap
 
 
 def test_a_quiet_study_says_only_what_failed(study, capsys):
-    view = shown(PlainStudy(Driver(study, 2, lambda run: []), quiet=True), study)
+    view = shown(PlainStudy(study, Driver(study, 2, lambda run: None), quiet=True), study)
     assert len(capsys.readouterr().err.splitlines()) == 1
     assert view.failed == {"Ant-v5/default/seed-1": "The gripper is stuck."}
 
 
 def test_the_panel_shows_the_runs_that_train_and_the_time_left_for_the_whole(study, capsys):
-    view = LiveStudy(Driver(study, 2, lambda run: []))
+    view = LiveStudy(study, Driver(study, 2, lambda run: None))
     shown(view, study)
     console = Console(width=100, record=True, file=io.StringIO())
     console.print(view._panel())

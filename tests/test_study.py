@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import tomllib
@@ -18,7 +19,7 @@ from td3.config import Config
 from td3.errors import ConfigError
 from td3.machine import cores
 from td3.storage.study import StudyFolder
-from td3.studies import Began, Driver, Ended, Spec, Study, Waiting, read_spec
+from td3.studies import Began, Driver, Ended, ProcessJob, Spec, Study, Waiting, read_spec
 from td3.studies.spec import toml_of
 from td3.studies.standing import standing_of
 from td3.views.cli import main, understand
@@ -215,7 +216,7 @@ def test_a_second_driver_of_a_study_is_refused_with_the_first_ones_process(tmp_p
 
 def placed(path, jobs, words, seeds=3):
     with Study(path, Spec.of({"env": "Pendulum-v1", "seeds": seeds})) as study:
-        return list(Driver(study, jobs, words).events())
+        return list(Driver(study, jobs, lambda run: ProcessJob(words(run))).events())
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -241,12 +242,45 @@ def test_a_run_that_another_process_writes_is_waited_for(tmp_path):
     other.open()
     seen = []
     with study:
-        for event in Driver(study, 1, lambda run: ["--version"]).events():
+        for event in Driver(study, 1, lambda run: ProcessJob(["--version"])).events():
             seen.append((type(event), event.run.config.seed) if not hasattr(event, "share") else None)
             if isinstance(event, Waiting):
                 other.close()
     order = [(Began, 1), (Ended, 1), (Waiting, 0), (Began, 0), (Ended, 0)]
     assert [one for one in seen if one] == order
+
+
+class Ending:
+    """A job that ends when it is asked to, and not before."""
+
+    def __init__(self):
+        self.code, self.sent = None, []
+
+    def send(self, number):
+        self.sent.append(number)
+        self.code = 143
+
+    def end(self):
+        pass
+
+
+def test_a_run_may_be_added_and_stopped_while_others_train(tmp_path):
+    study, jobs, ended = Study(tmp_path / "s", Spec.of({"env": "Pendulum-v1", "seeds": 1})), {}, []
+    driver = Driver(study, 2, lambda run: jobs.setdefault(run.config.seed, Ending()))
+    more = Spec.of({"env": "Pendulum-v1", "seeds": [7, 8, 9]}).runs()
+    for event in driver.events():
+        if isinstance(event, Began) and event.run.config.seed == 0:
+            driver.add(more)
+            driver.stop(more[2].name)  # not begun: never will be
+        elif isinstance(event, Began):
+            driver.stop(event.run.name)
+            driver.stop(event.run.name)  # a second time is nothing new: it would mean at once
+        elif isinstance(event, Ended):
+            ended.append((event.run.config.seed, event.state))
+            if event.run.config.seed == 8:
+                driver.stop("Pendulum-v1/default/seed-0")
+    assert ended == [(7, "stopped"), (8, "stopped"), (0, "stopped")]
+    assert {seed: job.sent for seed, job in jobs.items()} == {seed: [signal.SIGTERM] for seed in [0, 7, 8]}
 
 
 # --- Whole studies ----------------------------------------------------------------------------------------------------

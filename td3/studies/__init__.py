@@ -3,7 +3,8 @@
 There is no list of what is done: that is read from the run folders, so the same study started again continues.
 """
 
-from td3.studies.driver import Began, Driver, Ended, Waiting
+from td3.studies.driver import Began, Driver, Ended, Job, Plan, Waiting
+from td3.studies.processes import ProcessJob
 from td3.studies.spec import DEFAULT_SEEDS, FIRST_SETTING, PlannedRun, Spec, read_spec
 from td3.studies.study import Study
 
@@ -13,7 +14,10 @@ __all__ = [
     "Began",
     "Driver",
     "Ended",
+    "Job",
+    "Plan",
     "PlannedRun",
+    "ProcessJob",
     "Spec",
     "Study",
     "Waiting",

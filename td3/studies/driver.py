@@ -1,29 +1,49 @@
-"""Trains the runs of a study, each in a process of its own, and a few of them at once.
+"""Trains the runs of a study, each as a job of its own, and a few of them at once."""
 
-A process is an ordinary `td3 train --run … --resume` with its standard input open: it saves and ends when that is
-closed, which the system does when this process dies in whatever way.
-"""
-
-import contextlib
 import signal
-import subprocess
-import sys
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple, Protocol
 
 from td3.storage.study import is_locked
 from td3.studies.spec import PlannedRun
 from td3.studies.standing import Standing, newest_step
-from td3.studies.study import Study
 
-TICK = 0.05  # seconds between two looks at the processes
+TICK = 0.05  # seconds between two looks at the jobs
 LOOK = 1.0  # seconds between two looks at the records of runs
-LAST_LINES, LONGEST_LINE = 50, 10_000  # of what a process says
 FINISHED, FAILED, STOPPED = "finished", "failed", "stopped"
+
+
+class Job(Protocol):
+    """A run that trains somewhere: in a process of this machine, or on another node."""
+
+    @property
+    def code(self) -> int | None:
+        """Returns its exit code, as `td3 train` has it, once it has ended."""
+
+    def send(self, number: int) -> None:
+        """Stops it, if it still trains: SIGTERM lets it save, a second one lets it leave, SIGKILL ends it."""
+
+    def end(self) -> None:
+        """Waits until it has ended, and asks it to save and end unless it was asked before."""
+
+    def problem(self) -> str:
+        """Returns why it failed, in one sentence."""
+
+
+class Plan(Protocol):
+    """Runs to train, and their folders: a `Study`, or the trials of a search."""
+
+    def left(self) -> list[PlannedRun]:
+        """Returns the runs that are not done, in the order they are begun or continued."""
+
+    def path_of(self, run: PlannedRun) -> Path:
+        """Returns the folder of a run."""
+
+    def standing(self, run: PlannedRun) -> Standing:
+        """Reads how far a run is."""
 
 
 class Began(NamedTuple):
@@ -34,7 +54,7 @@ class Began(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """The process of a run ended."""
+    """The job of a run ended."""
 
     run: PlannedRun
     state: str  # finished, failed or stopped
@@ -61,22 +81,35 @@ StudyEvent = Began | Ended | Waiting | Looked
 
 
 class Driver:
-    """Keeps `jobs` runs of a study training until none is left."""
+    """Keeps `jobs` runs of a plan training until none is left."""
 
-    def __init__(self, study: Study, jobs: int, words: Callable[[PlannedRun], list[str]]) -> None:
-        """`words` are those of the command line that begins a run, and continues one that is begun."""
-        self.study, self.jobs, self.words = study, jobs, words
+    def __init__(self, plan: Plan, jobs: int, start: Callable[[PlannedRun], Job]) -> None:
+        """`start` begins a run, or continues it if it is begun."""
+        self.plan, self.jobs, self.start = plan, jobs, start
         self.signals: list[int] = []  # that asked to stop; a handler may append to it at any moment
         self._passed_on = 0
-        self._running: dict[str, _Process] = {}
+        self._running: dict[str, _Running] = {}
+        self._stopped: set[str] = set()  # names of runs that were stopped, and not by a signal
         self._left: deque[PlannedRun] = deque()
-        self._trained, self._all = 0, 1  # steps
+        self._trained, self._all = 0, 0  # steps
         self._began = self._looked = 0.0
 
+    def add(self, runs: Iterable[PlannedRun]) -> None:
+        """Puts more runs behind those that are left; for whoever has the events and knows what comes next."""
+        for run in runs:
+            self._left.append(run)
+            self._all += self._steps_of(run)
+
+    def stop(self, name: str) -> None:
+        """Lets one run save and end, or leaves it out if it is not begun; its `Ended` event says that it is stopped."""
+        self._left = deque(run for run in self._left if run.name != name)
+        if name in self._running and name not in self._stopped:
+            self._stopped.add(name)
+            self._running[name].job.send(signal.SIGTERM)
+
     def events(self) -> Iterator[StudyEvent]:
-        """Begins and continues what is left; yields what happens. Whoever leaves early stops the processes."""
-        self._left.extend(self.study.left())
-        self._all = max(1, sum(map(self._steps_of, self._left)))
+        """Begins and continues what is left; yields what happens. Whoever leaves early stops the jobs."""
+        self.add(self.plan.left())
         self._began = time.monotonic()
         waits: set[str] = set()
         try:
@@ -88,112 +121,61 @@ class Driver:
                 if not self._running and not self.signals and self._left[0].name not in waits:
                     waits.add(self._left[0].name)
                     yield Waiting(self._left[0])
-                for process in [one for one in self._running.values() if one.code is not None]:
-                    yield self._end(process)
+                for running in [one for one in self._running.values() if one.job.code is not None]:
+                    yield self._end(running)
                 if time.monotonic() - self._looked >= LOOK:
                     yield self._look()
                 time.sleep(TICK)
         finally:
-            for process in self._running.values():
-                process.end()
+            for running in self._running.values():
+                running.job.end()
 
     def _steps_of(self, run: PlannedRun) -> int:
-        return max(0, run.config.steps - self.study.standing(run).step)
+        return max(0, run.config.steps - self.plan.standing(run).step)
 
     def _next(self) -> PlannedRun | None:
         """Takes the first run that no other process writes."""
         for run in self._left:
-            if not is_locked(self.study.path_of(run)):
+            if not is_locked(self.plan.path_of(run)):
                 self._left.remove(run)
                 return run
         return None
 
     def _begin(self, run: PlannedRun) -> Began:
-        standing = self.study.standing(run)
-        self._running[run.name] = _Process(run, self.words(run), standing.step)
-        return Began(run, standing.step)
+        step = self.plan.standing(run).step
+        self._running[run.name] = _Running(run, self.start(run), step, time.monotonic())
+        return Began(run, step)
 
-    def _end(self, process: "_Process") -> Ended:
-        run = process.run
+    def _end(self, running: "_Running") -> Ended:
+        run, job = running.run, running.job
         del self._running[run.name]
-        process.end()
-        standing = self.study.standing(run)
-        self._trained += max(0, standing.step - process.first)
-        state = FINISHED if process.code == 0 else STOPPED if self.signals else FAILED
-        if state == FAILED:
-            self._all = max(1, self._all - max(0, run.config.steps - standing.step))
-        problem = process.problem() if state == FAILED else ""
-        return Ended(run, state, problem, standing, time.monotonic() - process.began)
+        job.end()
+        standing = self.plan.standing(run)
+        self._trained += max(0, standing.step - running.first)
+        asked = bool(self.signals) or run.name in self._stopped
+        state = FINISHED if job.code == 0 else STOPPED if asked else FAILED
+        if state != FINISHED:
+            self._all -= max(0, run.config.steps - standing.step)
+        problem = job.problem() if state == FAILED else ""
+        return Ended(run, state, problem, standing, time.monotonic() - running.began)
 
     def _look(self) -> Looked:
-        steps = {name: newest_step(self.study.path_of(one.run)) for name, one in self._running.items()}
+        steps = {name: newest_step(self.plan.path_of(one.run)) for name, one in self._running.items()}
         trained = self._trained + sum(max(0, steps[name] - one.first) for name, one in self._running.items())
         self._looked = now = time.monotonic()
         left = (self._all - trained) * (now - self._began) / trained if trained > 0 else None
-        return Looked(min(1.0, trained / self._all), left and max(0.0, left), steps)
+        return Looked(min(1.0, trained / max(1, self._all)), left and max(0.0, left), steps)
 
     def _pass_signals_on(self) -> None:
-        """Stops the processes: the first signal lets them save, the second lets them leave, the third ends them."""
+        """Stops the jobs: the first signal lets them save, the second lets them leave, the third ends them."""
         if len(self.signals) > self._passed_on:
             self._passed_on = len(self.signals)
-            for process in self._running.values():
-                process.send(signal.SIGTERM if self._passed_on < 3 else signal.SIGKILL)
+            for running in self._running.values():
+                running.job.send(signal.SIGTERM if self._passed_on < 3 else signal.SIGKILL)
 
 
-class _Process:
-    """The process of one run, and the last lines that it said."""
-
-    def __init__(self, run: PlannedRun, words: list[str], first: int) -> None:
-        self.run, self.first, self.began = run, first, time.monotonic()
-        self._process = subprocess.Popen(
-            [sys.executable, *_without_files_here(), "-m", "td3.studies", *words],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            process_group=0,  # a Ctrl-C is for us alone
-        )
-        self._asked = False
-        self._lines: deque[bytes] = deque(maxlen=LAST_LINES)
-        assert self._process.stderr
-        self._reader = threading.Thread(target=self._listen, args=(self._process.stderr,), daemon=True)
-        self._reader.start()
-
-    def _listen(self, stream: IO[bytes]) -> None:
-        with stream:
-            while line := stream.readline(LONGEST_LINE):
-                self._lines.append(line)
-
-    @property
-    def code(self) -> int | None:
-        """Returns its exit code, once it has ended."""
-        return self._process.poll()
-
-    def send(self, number: int) -> None:
-        """Sends it a signal, if it still runs."""
-        self._asked = True
-        with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(number)
-
-    def end(self) -> None:
-        """Waits until it has saved and ended; asks for that unless it was asked before, for twice means at once."""
-        assert self._process.stdin
-        if not self._asked:
-            self._process.stdin.close()
-        self._process.wait()
-        self._process.stdin.close()
-        self._reader.join(timeout=1.0)  # what it started may live longer and hold the stream
-
-    def problem(self) -> str:
-        """Returns why it failed: its own sentence, else the last that it said, else how it ended."""
-        code = self.code or 0
-        if code < 0:
-            return f"The process was ended by signal {-code}, {signal.strsignal(-code)}."
-        lines = [line.decode(errors="replace").strip() for line in self._lines]
-        own = [line.removeprefix("td3: ") for line in lines if line.startswith("td3: ")]
-        said = [*filter(None, lines)][-1:]
-        return [*said, *own][-1] if said else f"The process ended with code {code}."
-
-
-def _without_files_here() -> list[str]:
-    """Keeps a file of the user's from standing in for a library, as long as td3 itself is not in this folder."""
-    return [] if Path(__file__).parents[2] == Path.cwd() else ["-P"]
+class _Running(NamedTuple):
+    run: PlannedRun
+    job: Job
+    first: int  # the step it began from
+    began: float

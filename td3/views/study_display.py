@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 class PlainStudy:
     """A line for each run that begins or ends, and one for every tenth of the way."""
 
-    def __init__(self, driver: Driver, quiet: bool) -> None:
-        self.driver, self.quiet = driver, quiet
+    def __init__(self, study: Study, driver: Driver, quiet: bool) -> None:
+        self.study, self.driver, self.quiet = study, driver, quiet
         self.failed: dict[str, str] = {}  # the problem of each run that failed, by its name
         self.running: dict[str, PlannedRun] = {}
         self.looked = Looked(0.0, None, {})
-        self.began, self.all = time.monotonic(), len(driver.study.runs)
-        self.left = len(driver.study.left())
+        self.began, self.all = time.monotonic(), len(study.runs)
+        self.left = len(study.left())
         self._tenth = 0
 
     def __enter__(self) -> Self:
         done = f", {self.all - self.left} of them done" if self.left < self.all else ""
         jobs = f"; {self.driver.jobs} at once" if self.driver.jobs > 1 else ""
         if not self.quiet:
-            self.lines(f"{counted(self.all, 'run')} in {self.driver.study.path}{done}{jobs}.")
+            self.lines(f"{counted(self.all, 'run')} in {self.study.path}{done}{jobs}.")
         return self
 
     def __exit__(self, *problem: Any) -> None: ...
@@ -90,10 +90,10 @@ class PlainStudy:
 class LiveStudy(PlainStudy):
     """The same lines, and below them a bar, the time left, and the runs that train."""
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, study: Study, driver: Driver) -> None:
         from rich.live import Live
 
-        super().__init__(driver, quiet=False)
+        super().__init__(study, driver, quiet=False)
         self._live = Live(console=console(), get_renderable=self._panel, refresh_per_second=2, transient=True)
 
     def __enter__(self) -> Self:
@@ -127,7 +127,7 @@ class LiveStudy(PlainStudy):
             step = self.looked.steps.get(name, 0)
             table.add_row(rich_text(name), rich_text(f"{step:,} of {run.config.steps:,}", "dim"))
         head = rich_text(f"{counts}  ·  {elapsed}{self.time_left()}")
-        title = rich_text(str(self.driver.study.path))
+        title = rich_text(str(self.study.path))
         return Panel(Group(bar, head, table), title=title, title_align="left", border_style="cyan")
 
 

@@ -55,10 +55,14 @@ def run(chosen: Namespace) -> int:
             "".join(f"{one}\n" for one in commands)
         )
         return 0
-    from td3.studies import Driver
+    from td3.studies import Driver, ProcessJob
 
     with study:
-        return train(Driver(study, jobs, lambda run: [*map(str, command(study, run)), "--quiet"]), chosen)
+
+        def start(run: "PlannedRun") -> ProcessJob:
+            return ProcessJob([*map(str, command(study, run)), "--quiet"])
+
+        return train(study, Driver(study, jobs, start), chosen)
 
 
 def command(study: "Study", run: "PlannedRun") -> list[str | Path]:
@@ -123,12 +127,12 @@ def seeds_of(text: str | None) -> int | list[int] | None:
         raise ConfigError(f"--seeds must be a whole number, or a list such as 0,3,7; got {brief(text)}.") from None
 
 
-def train(driver: "Driver", chosen: Namespace) -> int:
+def train(study: "Study", driver: "Driver", chosen: Namespace) -> int:
     """Trains to the end or to the first signal, shows it, and returns the exit code."""
     from td3.views.study_display import LiveStudy, PlainStudy, summary
 
-    study, quiet = driver.study, chosen.quiet or chosen.json
-    view = LiveStudy(driver) if at_a_terminal() and not quiet else PlainStudy(driver, quiet)
+    quiet = chosen.quiet or chosen.json
+    view = LiveStudy(study, driver) if at_a_terminal() and not quiet else PlainStudy(study, driver, quiet)
 
     def stop(number: int, _frame: Any) -> None:
         driver.signals.append(number)
