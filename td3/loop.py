@@ -95,6 +95,7 @@ def learn(session: Session) -> None:
 def save_because_of(session: Session, problem: BaseException) -> None:
     """Saves what there is; the exception says where, or why not."""
     if isinstance(problem, TrainingDiverged):
+        session.record_failure(problem)
         return  # what was saved before is better than this
     try:
         saved = session.save()

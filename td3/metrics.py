@@ -40,7 +40,7 @@ OTHERS = {  # lists, indices and texts, and what not every run has
     "eval/returns": "return of each episode of an evaluation",
     "eval/unfinished": "steps after which an evaluation was given up: an episode did not end",
     "eval/value_errors": "the eval/value_error of each episode of an evaluation",
-    FAILED: "why the run ended at this step: an environment that failed",
+    FAILED: "why the run ended at this step: an environment that failed, or networks that diverged",
     "finding": "what the diagnosis found at this step: a name, what was seen, what to try first",
     "health/action_high": "95th percentile of the actor's actions on remembered states, in each dimension",
     "health/action_low": "5th percentile of the actor's actions on remembered states, in each dimension",

@@ -1,4 +1,4 @@
-"""What the page tells of run folders: live, finished, stopped or broken; their recorded updates; and what is new."""
+"""What the page says of run folders: their states, recorded updates, and what is new."""
 
 import asyncio
 import json
@@ -32,6 +32,19 @@ def test_every_run_below_the_folder_is_found_and_a_broken_one_harms_no_other(tmp
     assert (rows["deep/er/two"]["state"], rows["deep/er/two"]["goal"]) == ("finished", 1_000)
     assert rows["broken"]["state"] == "broken"
     assert rows["broken"]["problem"] == "config.json is no JSON object."
+
+
+def test_a_run_that_ended_with_an_error_is_failed_until_it_is_resumed(tmp_path):
+    failed = [{"step": 250, "eval/mean_return": -7.5}, {"step": 260, "failed": "The gripper is stuck."}]
+    make_run(tmp_path / "failed", failed)
+    make_run(tmp_path / "resumed", [*failed, {"step": 300}])
+    make_run(tmp_path / "hostile", [{"step": 1, "failed": "<b>" * 9_000}])
+    make_run(tmp_path / "done", [{"step": 1_000}, {"step": 1_000, "failed": "Too late to matter."}])
+    rows = rows_of(tmp_path)
+    assert (rows["failed"]["state"], rows["failed"]["problem"]) == ("failed", "The gripper is stuck.")
+    assert (rows["resumed"]["state"], rows["resumed"]["problem"]) == ("stopped", None)
+    assert (rows["hostile"]["state"], len(rows["hostile"]["problem"])) == ("failed", 500)
+    assert (rows["done"]["state"], rows["done"]["problem"]) == ("finished", None)
 
 
 def test_the_watched_folder_may_be_a_run_itself(tmp_path):

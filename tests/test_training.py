@@ -1,5 +1,7 @@
 """The loop: the same seed gives the same bytes, looking changes nothing, and the schedules keep their word."""
 
+import json
+
 import gymnasium
 import numpy as np
 import pytest
@@ -264,6 +266,8 @@ def test_networks_that_are_no_numbers_are_their_own_fault_and_do_not_replace_goo
         for _ in td3.train(settings, tmp_path / "run"):
             pass
     assert np.isfinite(td3.load(tmp_path / "run").act(np.zeros(1, np.float32))).all()
+    last = json.loads((tmp_path / "run/metrics.jsonl").read_text().splitlines()[-1])
+    assert "NaN or infinity" in last["failed"]  # the record says why it ended
 
 
 def test_the_same_environment_twice_is_refused():

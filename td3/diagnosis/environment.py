@@ -23,7 +23,7 @@ MEMORY_EPISODES = 10  # that a memory should hold
 
 def failed(evidence: Evidence) -> Finding | None:
     """The run ended with an error."""
-    if not evidence.failed or evidence.unfinished:  # an evaluation without end has a finding of its own
+    if not evidence.failed or evidence.unfinished or evidence.diverged:  # the last two have findings of their own
         return None
     return finding(
         "failed",

@@ -1,4 +1,4 @@
-"""Finds the runs below a folder and the state of each: live, finished, stopped or broken."""
+"""Finds the runs below a folder and the state of each: live, finished, stopped, failed or broken."""
 
 import contextlib
 import hashlib
@@ -19,6 +19,7 @@ from td3.views.web.findings import Findings
 DEEPEST = 6  # folders below the one that is watched
 MOST_RUNS, MOST_FOLDERS = 10_000, 20_000
 LAST_ROWS = 2**16  # bytes of metrics in which the newest numbers stand
+LONGEST_SENTENCE = 500  # characters of why a run failed
 SILENCE = 60.0  # seconds after which a run on another machine no longer counts as live
 
 
@@ -46,6 +47,7 @@ class _Row(msgspec.Struct, rename={"score": "eval/mean_return", "speed": "time/s
     step: int | float = 0
     score: float | None = None
     speed: float | None = None
+    failed: str | None = None  # why the run ended
 
 
 class _Manifest(msgspec.Struct):
@@ -144,7 +146,10 @@ class Watched:
         newest, best = self._checkpoints()
         goal = newest.config.steps if newest else whole(config.get("steps"))
         done = bool((newest and newest.stopped) or (goal and step >= goal))  # it stopped by itself, or is at its goal
+        failed = rows[-1].failed if rows else None  # the last row: a run that was resumed is without it
         state = "broken" if problem else "live" if live else "finished" if done else "stopped"
+        if state == "stopped" and failed is not None:
+            state, problem = "failed", failed[:LONGEST_SENTENCE]
         return Run(
             id=self.id,
             name=self.name,

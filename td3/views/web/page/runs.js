@@ -59,7 +59,7 @@ const writeView = throttled(() => history.replaceState(null, "", viewAddress()),
 
 // ── Data ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-const STATES = ["live", "broken", "stopped", "finished"]; // what wants attention first
+const STATES = ["live", "broken", "failed", "stopped", "finished"]; // what wants attention first
 
 /** How each column compares runs; and whether its first click puts the largest on top. */
 const COLUMNS = {
