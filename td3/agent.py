@@ -1,7 +1,7 @@
 """A trained policy in the environment's own units, and the short way: learn, predict, save, load."""
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -40,6 +40,7 @@ class Agent:
     ) -> None:
         self.policy, self.observation, self.action = policy, observation, action  # rows → actions in [−1, 1]
         self.config, self.step = config, step
+        self.values: Callable[[Rows, Float32s], Float32s] | None = None  # of both critics, (n, 2), where it has them
         self.trusted = True  # whether the environment that the config names may be imported
         self.notes: tuple[str, ...] = ()  # what was odd about where it came from
 
@@ -104,6 +105,7 @@ def _agent_in(chosen: Checkpoint, env: Any, parts: Parts) -> Agent:
     for network in learner.networks().values():
         network.requires_grad_(False)
     agent = Agent(policy_of(learner), observation, action, config, chosen.step)
+    agent.values = learner.values
     agent.notes = tuple(notes)
     return agent
 

@@ -203,7 +203,7 @@ def test_each_library_is_imported_by_its_own_rooms_alone():
 # What trains: no view imports it, not even inside a function.
 TRAINS = {
     "environments", "exploration", "collection", "offline", "replay", "learner", "evaluation", "session", "training",
-    "agent", "trial", "forecast",
+    "agent", "trial", "forecast", "video",
 }  # fmt: skip
 # The commands start what trains, each inside its `run`; and these serve them.
 FOR_COMMANDS = {
@@ -263,6 +263,7 @@ WRITES = {
     "td3.filming": "what the film's process says goes to a nameless temporary file",
     "td3.views.commands.explain": "td3 explain trains in a temporary folder",
     "td3.views.speaking": "a closed stdout or stderr becomes the null device",
+    "td3.video.files": "td3 video writes the file that the user names",
     "td3.benchmark.report": "td3 bench --picture draws the file that the user names",
     "td3.learner.native.__main__": "--renew writes a C++ header of the source tree",
 }

@@ -203,6 +203,14 @@ class Learner:
         values: Float32s = self.critics.first(self.critics.encoder(observation), action).cpu().numpy()
         return values / np.float32(self.config.reward_scale)
 
+    @torch.no_grad()
+    def values(self, observations: Rows, actions: Float32s) -> Float32s:
+        """Returns both critics' values, (n, 2), in the environment's own rewards."""
+        arrays = self.normalise(observations), actions
+        observation, action = (torch.from_numpy(array).to(self.config.device) for array in arrays)
+        both: Float32s = torch.stack(self.critics(self.critics.encoder(observation), action), dim=1).cpu().numpy()
+        return both / np.float32(self.config.reward_scale)
+
     def __repr__(self) -> str:
         rows, updates = len(self.memory), self.updates
         return (

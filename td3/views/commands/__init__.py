@@ -19,6 +19,7 @@ from td3.views.commands import (
     study,
     train,
     verify,
+    video,
     watch,
 )
 from td3.views.flags import Parser
@@ -48,5 +49,6 @@ COMMANDS: dict[str, Command] = {
     "selftest": selftest,
     "watch": watch,
     "explain": explain,
+    "video": video,
     "bench": bench,
 }
