@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from td3.config.search import Choices
+from td3.config.search import Choices, Range
 from td3.studies.space import label
 from td3.studies.tune_spec import TuneSpec
 from td3.studies.tuning import COMPLETE, FAILED, PRUNED, TrialRecord, best_of
@@ -24,11 +24,12 @@ def draw_search(spec: TuneSpec, trials: list[TrialRecord], path: Path) -> None:
 
     rows = math.ceil(len(spec.space) / COLUMNS)
     figure = pyplot.figure(figsize=(11, 3.6 + 2.6 * rows), dpi=150, layout="constrained")
-    above, below = figure.subfigures(2, 1, height_ratios=(3.6, 2.6 * rows))
+    subfigures: Any = figure.subfigures(2, 1, height_ratios=(3.6, 2.6 * rows))
+    above, below = subfigures
     shown = [trial for trial in trials if trial.state in COLOURS and trial.value is not None]
     limits = value_limits([trial.value for trial in shown if trial.state == COMPLETE and trial.value is not None])
     plot_history(above.subplots(), trials, shown, limits)
-    cells: Any = below.subplots(rows, COLUMNS, squeeze=False).flatten()
+    cells: Any = below.subplots(rows, COLUMNS, squeeze=False, sharey=True).flatten()
     for name, axes in zip(spec.space, cells, strict=False):
         plot_slice(axes, spec, name, shown, limits)
     for axes in cells[len(spec.space) :]:
@@ -67,7 +68,7 @@ def plot_history(axes: Any, trials: list[TrialRecord], shown: list[TrialRecord],
         low = axes.get_ylim()[0]
         axes.plot(failed, [low] * len(failed), "v", color=BEST, clip_on=False, label="failed")
     axes.set(xlabel="trial", ylabel="return of the last evaluation")
-    axes.legend(frameon=False, fontsize=8, loc="lower right")
+    axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=5)
     axes.grid(alpha=0.25)
 
 
@@ -81,7 +82,15 @@ def plot_slice(axes: Any, spec: TuneSpec, name: str, shown: list[TrialRecord], l
         axes.set_xlim(-0.5, len(labels) - 0.5)
     else:
         points = [(trial.settings[name], trial) for trial in shown]
-        axes.set_xscale("log" if known.log else "linear")
+        if known.log:
+            axes.set_xscale("log")
+            axes.set_xticks(ticks(known.low, known.high), [f"{at:g}" for at in ticks(known.low, known.high)])
+            axes.minorticks_off()
+        margin = (known.high / known.low) ** 0.05 if known.log else 0.05 * (known.high - known.low)
+        limits_here = (
+            (known.low / margin, known.high * margin) if known.log else (known.low - margin, known.high + margin)
+        )
+        axes.set_xlim(*limits_here)
     plot_points(axes, points, limits)
     best = best_of(shown)
     if best is not None:
@@ -89,6 +98,23 @@ def plot_slice(axes: Any, spec: TuneSpec, name: str, shown: list[TrialRecord], l
         axes.plot([at], [best.value], "*", color=BEST, markersize=11, zorder=4)
     axes.set_xlabel(name)
     axes.grid(alpha=0.25)
+
+
+def with_margin(known: Range) -> tuple[float, float]:
+    """Returns the ends of a range with a twentieth of it at each side."""
+    if known.log:
+        factor = (known.high / known.low) ** 0.05
+        return known.low / factor, known.high * factor
+    margin = 0.05 * (known.high - known.low)
+    return known.low - margin, known.high + margin
+
+
+def ticks(low: float, high: float) -> list[float]:
+    """Returns places for the labels of a logarithmic axis: powers of ten, or 1, 2 and 5 times them on a short one."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    factors = (1,) if last - first > 3 else (1, 3) if last - first > 1 else (1, 2, 5)
+    places = [factor * 10.0**power for power in range(first, last + 1) for factor in factors]
+    return [place for place in places if low <= place * 1.000001 and place <= high * 1.000001]
 
 
 def plot_points(axes: Any, points: list[tuple[Any, TrialRecord]], limits: Any) -> None:

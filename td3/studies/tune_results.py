@@ -30,9 +30,10 @@ def csv_of(spec: TuneSpec, trials: list[TrialRecord]) -> bytes:
 
 def best_toml(spec: TuneSpec, best: TrialRecord) -> bytes:
     """Writes the settings of a trial as a file for `td3 train --config` and `td3 study`."""
-    steps, seeds = spec.settings["steps"], f"the mean over {spec.seeds_per_trial} seeds of " * (spec.seeds_per_trial > 1)
+    steps = spec.settings["steps"]
+    mean = f"the mean over {spec.seeds_per_trial} seeds of " if spec.seeds_per_trial > 1 else ""
     lines = [
-        f"# Trial {best.number} of {spec.trials}: {seeds}the last evaluation is {best.value:.1f}, after {steps:,} steps.",
+        f"# Trial {best.number} of {spec.trials}: {mean}the last evaluation (step {steps:,}) is {best.value:.1f}.",
         "# The best of many trials looks better than it is: other seeds will show what it is worth.",
         f"env = {toml_value(spec.env)}",
     ]

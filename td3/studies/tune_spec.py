@@ -66,7 +66,7 @@ class TuneSpec:
         for name in space:
             if name in settings:
                 raise ConfigError(
-                    f"{name} is fixed, and in the space of the search: leave it out of one; got {brief(settings[name])}."
+                    f"{name} is fixed and in the space of the search: leave it out of one; got {brief(settings[name])}."
                 )
         if not space:
             raise ConfigError("space has no setting left: all that are searched by default are fixed.")

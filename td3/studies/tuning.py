@@ -1,7 +1,7 @@
 """Optuna's only door: which settings to try next, what became of each trial, and which settings matter.
 
-One process asks and tells. Optuna's journal is the only list of trials, and each proposal is a function of the seed, the
-trial's number and what is known of the trials before it: a search that was killed proposes the same again.
+One process asks and reports. Optuna's journal is the only list of trials, and each proposal is a function of the seed,
+the trial's number and what is known of the trials before it: a search that was killed proposes the same again.
 """
 
 from collections.abc import Iterable
@@ -27,7 +27,12 @@ from td3.wording import brief
 
 NAME, PROBLEM = "td3", "problem"
 RUNNING, COMPLETE, PRUNED, FAILED = "running", "complete", "pruned", "failed"
-STATES = {TrialState.RUNNING: RUNNING, TrialState.COMPLETE: COMPLETE, TrialState.PRUNED: PRUNED, TrialState.FAIL: FAILED}
+STATES = {
+    TrialState.RUNNING: RUNNING,
+    TrialState.COMPLETE: COMPLETE,
+    TrialState.PRUNED: PRUNED,
+    TrialState.FAIL: FAILED,
+}
 STARTUP = 5  # complete trials before the median of them ends others
 ENOUGH = 10  # complete trials, from which the importance of settings can be read
 
@@ -141,12 +146,12 @@ class _Rows(BaseJournalBackend):
 
 
 class _Proposals(BaseSampler):
-    """Proposes all settings of a trial at once, with a sampler that knows nothing but the seed and the trials so far."""
+    """Proposes all settings of a trial at once, by a sampler that knows nothing but the seed and the trials so far."""
 
     def __init__(self, spec: TuneSpec, space: dict[str, BaseDistribution]) -> None:
         self._spec, self._space = spec, space
 
-    def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+    def infer_relative_search_space(self, *_: Any) -> dict[str, BaseDistribution]:
         return self._space
 
     def sample_relative(
@@ -164,10 +169,8 @@ class _Proposals(BaseSampler):
             for name, known in search_space.items()
         }
 
-    def sample_independent(
-        self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
-    ) -> Any:
-        raise AssertionError(f"{param_name} was not proposed with the others")
+    def sample_independent(self, *_: Any) -> Any:
+        raise AssertionError("all settings are proposed together")
 
 
 def distributions(space: Space) -> dict[str, BaseDistribution]:
@@ -204,5 +207,3 @@ def ranked(trials: Iterable[TrialRecord]) -> list[TrialRecord]:
     order = {COMPLETE: 0, PRUNED: 1, FAILED: 2}
     over = [trial for trial in trials if trial.state in order]
     return sorted(over, key=lambda one: (order[one.state], -(one.value if one.value is not None else 0.0), one.number))
-
-

@@ -18,6 +18,7 @@ from td3.views.commands import (
     selftest,
     study,
     train,
+    tune,
     verify,
     watch,
 )
@@ -44,6 +45,7 @@ COMMANDS: dict[str, Command] = {
     "check": check,
     "doctor": doctor,
     "study": study,
+    "tune": tune,
     "runs": runs,
     "selftest": selftest,
     "watch": watch,
