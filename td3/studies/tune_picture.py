@@ -86,11 +86,7 @@ def plot_slice(axes: Any, spec: TuneSpec, name: str, shown: list[TrialRecord], l
             axes.set_xscale("log")
             axes.set_xticks(ticks(known.low, known.high), [f"{at:g}" for at in ticks(known.low, known.high)])
             axes.minorticks_off()
-        margin = (known.high / known.low) ** 0.05 if known.log else 0.05 * (known.high - known.low)
-        limits_here = (
-            (known.low / margin, known.high * margin) if known.log else (known.low - margin, known.high + margin)
-        )
-        axes.set_xlim(*limits_here)
+        axes.set_xlim(*with_margin(known))
     plot_points(axes, points, limits)
     best = best_of(shown)
     if best is not None:

@@ -101,10 +101,7 @@ class Tuner:
 
     def events(self, driver: Driver) -> Iterator[TuneEvent]:
         """Trains until all trials have ended or a signal comes; yields the driver's events and those of trials."""
-        for trial in self._running():  # what a killed driver had no time to report
-            yield from self._take_in(trial, driver)
-        self._open = {run.name: trial.number for trial in self._running() for run in self._left_of(trial)}
-        yield from (Asked(trial) for trial in self._ask(driver))
+        yield from self._begin(driver)
         for event in driver.events():
             yield event
             if isinstance(event, Ended):
@@ -118,6 +115,20 @@ class Tuner:
                 for trial in self._ask(driver):
                     yield Asked(trial)
                     driver.add(self.runs_of(trial))
+
+    def _begin(self, driver: Driver) -> Iterator[Asked | TrialEnded]:
+        """Takes in what a killed driver had no time to report, and asks for trials until a run is left to train."""
+        new: list[TrialRecord] = []
+        while True:
+            for trial in self._running():
+                yield from self._take_in(trial, driver)
+            self._open = {run.name: trial.number for trial in self._running() for run in self._left_of(trial)}
+            if new and self._open:
+                return
+            new = self._ask(driver)
+            yield from map(Asked, new)
+            if not new:
+                return
 
     def _running(self) -> list[TrialRecord]:
         return [trial for trial in self.search.trials() if trial.state == RUNNING]

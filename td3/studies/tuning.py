@@ -73,7 +73,8 @@ class Search:
         except RunError:
             raise
         except Exception as problem:  # rows that Optuna did not write
-            raise RunError(f"{journal.path} cannot be used: {type(problem).__name__}: {brief(problem, str)}.") from None
+            why = brief(problem, str).rstrip(".")
+            raise RunError(f"{journal.path} is no journal of a search ({type(problem).__name__}: {why}).") from None
 
     def trials(self) -> list[TrialRecord]:
         """Returns all trials by their numbers."""

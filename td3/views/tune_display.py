@@ -119,9 +119,7 @@ class PlainSearch:
         head = f"{counted(self.ended, 'trial')} ended in {clock(time.monotonic() - self.began)}: {', '.join(counts)}."
         lines = [head, *table(self.tuner, trials)]
         if self.tuner.hopeless:
-            lines.append(
-                "The first trials all failed, so it is not the settings that are wrong: the search is stopped."
-            )
+            lines.append("The first trials all failed, which settings do not explain: the search is stopped.")
         importance = self.tuner.search.importance()
         if importance:
             shares = ", ".join(f"{name} {share:.0%}" for name, share in importance.items())
@@ -176,8 +174,8 @@ class LiveSearch(PlainSearch):
         bar = Table.grid(expand=True)  # a bar alone would not end its line
         bar.add_row(ProgressBar(total=trials, completed=min(trials, self.ended)))
         value = "" if best is None else f"  ·  best {number(best.value)} (trial {best.number})"
-        elapsed = clock(time.monotonic() - self.began)
-        head = rich_text(f"{self.ended} of {counted(trials, 'trial')}{value}  ·  {elapsed}{self.time_left()} left")
+        elapsed, left = clock(time.monotonic() - self.began), self.time_left()
+        head = rich_text(f"{self.ended} of {counted(trials, 'trial')}{value}  ·  {elapsed}{left and f'{left} left'}")
         runs = Table.grid(padding=(0, 3))
         for name, run in list(self.running.items()):
             step = self.looked.steps.get(name, 0)
