@@ -324,9 +324,11 @@ def test_a_search_that_is_left_at_any_event_continues_to_the_same_trials(alone, 
 def test_a_search_whose_journal_ends_at_any_line_or_within_one_continues_to_the_same_trials(alone, tmp_path):
     path, trials = alone
     lines = (path / "journal.jsonl").read_bytes().splitlines(keepends=True)
-    kinds = {json.loads(line)["op_code"] for line in lines}
-    assert len(kinds) >= 5  # the study, trials, their settings, reports, ends
-    for cut in range(0, len(lines), 9):
+    rows = list(map(json.loads, lines))
+    assert len({row["op_code"] for row in rows}) >= 5  # the study, trials, their settings, reports, ends
+    before_pruned = [number for number, row in enumerate(rows) if row.get("state") == 2]
+    assert before_pruned
+    for cut in sorted({*range(0, len(lines), 11), *before_pruned}):
         place = tmp_path / str(cut)
         shutil.copytree(path, place, ignore=shutil.ignore_patterns("lock"))
         torn = lines[cut][: len(lines[cut]) // 2] if cut % 2 else b""
@@ -411,6 +413,15 @@ def test_a_journal_that_somebody_else_wrote_is_refused_in_one_sentence(tmp_path)
         journal.write_bytes(data)
         with refusal(RunError, None, fact), Tuner(tmp_path / "t", spec_of()):
             pass
+
+
+def test_a_torn_end_of_a_journal_is_cut_off_whatever_is_written_next(tmp_path):
+    (tmp_path / "j").write_bytes(b'{"a":1}\n{"b":"a long row that was torn')
+    journal = Journal(tmp_path / "j", disk.Folder.open(tmp_path))
+    assert journal.rows(0) == [{"a": 1}] and (tmp_path / "j").read_bytes() == b'{"a":1}\n'
+    journal.append([{"c": 3}])
+    journal.close()
+    assert (tmp_path / "j").read_bytes() == b'{"a":1}\n{"c":3}\n'
 
 
 def test_a_journal_that_cannot_be_written_keeps_whole_lines(tmp_path, monkeypatch):
