@@ -9,6 +9,7 @@ import msgspec
 from td3.errors import RunError
 from td3.storage import disk
 
+TUNE_SPEC, JOURNAL, RESULTS, BEST = "tune.toml", "journal.jsonl", "results.csv", "best.toml"  # the files of a search
 LARGEST = 2**30  # bytes
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from td3.errors import ConfigError
 from td3.storage import disk
-from td3.storage.journal import Journal
+from td3.storage.journal import JOURNAL, Journal
 from td3.storage.lock import Lock
 from td3.wording import brief
 
-SPEC, TUNE_SPEC = "study.toml", "tune.toml"
-JOURNAL, RESULTS, BEST = "journal.jsonl", "results.csv", "best.toml"  # of a search
+SPEC = "study.toml"
+OWN = {SPEC, f".{SPEC}", "lock"}
 
 
 class StudyFolder:
@@ -34,7 +34,7 @@ class StudyFolder:
             return
         if not self.path.is_dir():
             raise ConfigError(f"{self.kind} {str(self.path)!r} is no folder.")
-        own = {self.spec.name, f".{self.spec.name}", "lock"}
+        own = {self.spec.name, f".{self.spec.name}"} | (OWN - {SPEC, f".{SPEC}"})
         for entry in sorted(self.path.iterdir()):
             if entry.name not in own | known:
                 raise ConfigError(

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from td3.errors import RunError
-from td3.storage.journal import Journal
+from td3.storage.journal import BEST, JOURNAL, RESULTS, Journal
 from td3.storage.record import read_metrics
-from td3.storage.study import BEST, JOURNAL, RESULTS, StudyFolder
+from td3.storage.study import StudyFolder
 from td3.studies.driver import FAILED, Driver, Ended, Looked, StudyEvent
 from td3.studies.spec import PlannedRun
 from td3.studies.standing import Standing, standing_of

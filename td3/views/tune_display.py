@@ -73,7 +73,7 @@ class PlainSearch:
             if not self.quiet:
                 what = "the default settings" if self.is_default(event.trial) else in_line(event.trial.settings)
                 self.lines(f"{trial_name(event.trial.number)} begins: {what}")
-        else:
+        elif isinstance(event, TrialEnded):
             self._ended(event)
 
     def is_default(self, trial: TrialRecord) -> bool:

@@ -15,7 +15,7 @@ from td3.views.speaking import answer, at_a_terminal, say, say_in_handler, shell
 from td3.wording import brief, counted
 
 if TYPE_CHECKING:
-    from td3.studies import Driver, Plan, PlannedRun, Study
+    from td3.studies import Driver, PlannedRun, Study
 
 HELP = "Train several environments, settings and seeds, and continue what was begun."
 
@@ -41,7 +41,14 @@ def run(chosen: Namespace) -> int:
     """Trains what is left of the study; returns the exit code."""
     study = study_of(chosen)
     study.check()
-    jobs = jobs_of(chosen, max(run.config.threads for run in study.runs))
+    threads = max(run.config.threads for run in study.runs)
+    most = max(1, cores() // threads)
+    jobs = most if chosen.jobs is None else whole_number("--jobs", chosen.jobs, 1)
+    if jobs > most:
+        each = f", with {counted(threads, 'thread')} each" if threads > 1 else ""
+        raise ConfigError(
+            f"--jobs must be at most {most}, for this process may use {counted(cores(), 'core')}{each}; got {jobs}."
+        )
     if chosen.print:
         commands = [shell_command(*command(study, run)) for run in study.left()]
         answer({"study": str(study.path), "commands": commands}) if chosen.json else write_out(
@@ -58,22 +65,10 @@ def run(chosen: Namespace) -> int:
         return train(study, Driver(study, jobs, start), chosen)
 
 
-def jobs_of(chosen: Namespace, threads: int) -> int:
-    """Returns how many runs train at once, each with so many threads."""
-    most = max(1, cores() // threads)
-    jobs = most if chosen.jobs is None else whole_number("--jobs", chosen.jobs, 1)
-    if jobs > most:
-        each = f", with {counted(threads, 'thread')} each" if threads > 1 else ""
-        raise ConfigError(
-            f"--jobs must be at most {most}, for this process may use {counted(cores(), 'core')}{each}; got {jobs}."
-        )
-    return jobs
-
-
-def command(plan: "Plan", run: "PlannedRun") -> list[str | Path]:
+def command(study: "Study", run: "PlannedRun") -> list[str | Path]:
     """Returns the words that begin a run, and continue it if it is begun."""
     env, *settings = words_of(run.given)
-    return ["train", env, "--run", plan.path_of(run), "--resume", *settings]
+    return ["train", env, "--run", study.path_of(run), "--resume", *settings]
 
 
 def study_of(chosen: Namespace) -> "Study":

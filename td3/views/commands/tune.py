@@ -8,12 +8,12 @@ from td3.config import SETTINGS
 from td3.config.env import folder_name
 from td3.config.trust import immodest, needs_trust, why_not_trusted
 from td3.errors import ConfigError
-from td3.views.commands.study import command, jobs_of
+from td3.machine import cores
 from td3.views.extras import needs
-from td3.views.flags import Parser, add_config, add_settings, all_given, find_local_modules, whole_number
+from td3.views.flags import Parser, add_config, add_settings, all_given, find_local_modules, whole_number, words_of
 from td3.views.signals import handled_by
 from td3.views.speaking import answer, at_a_terminal, say, say_in_handler, shell_command
-from td3.wording import brief
+from td3.wording import brief, counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,9 +56,8 @@ def add_arguments(parser: Parser) -> None:
 def run(chosen: Namespace) -> int:
     """Trains the trials that are left; returns the exit code."""
     spec, folder = spec_of(chosen)
-    jobs, confirm = jobs_of(chosen, spec.default.threads), 0
-    if chosen.confirm is not None:
-        confirm = whole_number("--confirm", chosen.confirm, 1, 1_000)
+    jobs = jobs_of(chosen, spec.default.threads)
+    confirm = 0 if chosen.confirm is None else whole_number("--confirm", chosen.confirm, 1, 1_000)
     needs("optuna", "tune")
     if chosen.picture is not None:
         picture = Path(chosen.picture)
@@ -73,16 +72,29 @@ def run(chosen: Namespace) -> int:
     if not tuner.folder.spec.is_file():
         check_env(spec)
 
-    def start(plan: "Plan") -> "Callable[[PlannedRun], Job]":
-        return lambda run: ProcessJob([*map(str, command(plan, run)), "--quiet"])
+    def start(run: "PlannedRun") -> "Job":
+        env, *settings = words_of(run.given)
+        return ProcessJob(["train", env, "--run", str(tuner.path_of(run)), "--resume", *settings, "--quiet"])
 
     with tuner:
-        return search(tuner, lambda plan: Driver(plan, jobs, start(plan)), confirm, chosen)
+        return search(tuner, lambda plan: Driver(plan, jobs, start), confirm, chosen)
+
+
+def jobs_of(chosen: Namespace, threads: int) -> int:
+    """Returns how many runs train at once, each with so many threads."""
+    most = max(1, cores() // threads)
+    jobs = most if chosen.jobs is None else whole_number("--jobs", chosen.jobs, 1)
+    if jobs > most:
+        each = f", with {counted(threads, 'thread')} each" if threads > 1 else ""
+        raise ConfigError(
+            f"--jobs must be at most {most}, for this process may use {counted(cores(), 'core')}{each}; got {jobs}."
+        )
+    return jobs
 
 
 def spec_of(chosen: Namespace) -> "tuple[TuneSpec, Path]":
     """Makes the search that a command line asks for, and names its folder."""
-    from td3.storage.study import TUNE_SPEC
+    from td3.storage.journal import TUNE_SPEC
     from td3.studies.tune_spec import MOST_SEEDS, MOST_TRIALS, TuneSpec, read_space, read_tune_spec
 
     chosen.env = None
@@ -165,7 +177,7 @@ def search(tuner: "Tuner", drive: "Callable[[Plan], Driver]", confirm: int, chos
             more = ["--confirm", str(confirm)] if confirm else []
             say(f"Continue with: {shell_command('tune', tuner.path, *more, *trust)}")
         elif best is not None:
-            from td3.storage.study import BEST
+            from td3.storage.journal import BEST
 
             say(f"Train with: {shell_command('train', '--config', tuner.path / BEST)}")
     if driver.signals:
@@ -175,7 +187,7 @@ def search(tuner: "Tuner", drive: "Callable[[Plan], Driver]", confirm: int, chos
 
 def write_results(tuner: "Tuner", trials: "list[TrialRecord]", best: "TrialRecord | None") -> None:
     """Writes the table of all trials, and the best settings, if there are any, into the folder."""
-    from td3.storage.study import BEST, RESULTS
+    from td3.storage.journal import BEST, RESULTS
     from td3.studies.tune_results import best_toml, csv_of
 
     tuner.folder.write_file(RESULTS, csv_of(tuner.spec, trials))
