@@ -28,7 +28,9 @@ def draw_search(spec: TuneSpec, trials: list[TrialRecord], path: Path) -> None:
     above, below = subfigures
     shown = [trial for trial in trials if trial.state in COLOURS and trial.value is not None]
     limits = value_limits([trial.value for trial in shown if trial.state == COMPLETE and trial.value is not None])
-    plot_history(above.subplots(), trials, shown, limits)
+    plot_history(above.subplots(), trials, shown, "trial 0" if spec.moved() else "trial 0: the default")
+    if limits is not None and any((trial.value or 0.0) < limits[0] for trial in shown):
+        below.suptitle(f"trials below {limits[0]:,.0f} are at the lower edge", fontsize=9)
     cells: Any = below.subplots(rows, COLUMNS, squeeze=False, sharey=True).flatten()
     for name, axes in zip(spec.space, cells, strict=False):
         plot_slice(axes, spec, name, shown, limits)
@@ -50,9 +52,9 @@ def value_limits(values: list[float]) -> tuple[float, float] | None:
     return low - margin, highest + margin
 
 
-def plot_history(axes: Any, trials: list[TrialRecord], shown: list[TrialRecord], limits: Any) -> None:
+def plot_history(axes: Any, trials: list[TrialRecord], shown: list[TrialRecord], first: str) -> None:
     """Plots the value of each trial in their order, the best so far, and the first one's value as a line."""
-    plot_points(axes, [(trial.number, trial) for trial in shown], limits)
+    plot_points(axes, [(trial.number, trial) for trial in shown], None)
     steps, best = [], -math.inf
     for trial in trials:
         if trial.state == COMPLETE and trial.value is not None:
@@ -62,7 +64,7 @@ def plot_history(axes: Any, trials: list[TrialRecord], shown: list[TrialRecord],
     if steps:
         axes.plot(*zip(*steps, strict=True), color=BEST, drawstyle="steps-post", linewidth=1.6, label="best so far")
     if trials and trials[0].state == COMPLETE:
-        axes.axhline(trials[0].value, color=FIRST, linewidth=1, linestyle=":", label="trial 0: the default")
+        axes.axhline(trials[0].value, color=FIRST, linewidth=1, linestyle=":", label=first)
     failed = [trial.number for trial in trials if trial.state == FAILED]
     if failed:
         low = axes.get_ylim()[0]

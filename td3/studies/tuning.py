@@ -34,6 +34,7 @@ STATES = {
     TrialState.FAIL: FAILED,
 }
 STARTUP = 5  # complete trials before the median of them ends others
+BETTER = 0.5  # the share of trials that count as good: Optuna's tenth would be two or three of them
 ENOUGH = 10  # complete trials, from which the importance of settings can be read
 
 
@@ -110,11 +111,11 @@ class Search:
         self._study.tell(number, state=TrialState.FAIL)
 
     def importance(self) -> dict[str, float]:
-        """Returns each setting's share in what makes a trial good, largest first; nothing if trials are too few."""
+        """Returns each setting's share in what makes a trial one of the better half; nothing if trials are too few."""
         values = {trial.value for trial in self.trials() if trial.state == COMPLETE}
         if sum(trial.state == COMPLETE for trial in self.trials()) < ENOUGH or len(values) < 2:
             return {}
-        return get_param_importances(self._study, evaluator=PedAnovaImportanceEvaluator())
+        return get_param_importances(self._study, evaluator=PedAnovaImportanceEvaluator(target_quantile=BETTER))
 
     def _propose(self, trial: optuna.Trial) -> int:
         for name, known in self._distributions.items():

@@ -116,14 +116,15 @@ class PlainSearch:
         """Returns how the trials ended, their table, and which settings mattered."""
         trials = self.tuner.search.trials()
         counts = [f"{sum(trial.state == state for trial in trials)} {state}" for state in (COMPLETE, PRUNED, FAILED)]
-        head = f"{counted(self.ended, 'trial')} ended in {clock(time.monotonic() - self.began)}: {', '.join(counts)}."
+        took = f", in {clock(time.monotonic() - self.began)}" if self.ended > self.before else ""
+        head = f"{counted(self.ended, 'trial')}: {', '.join(counts)}{took}."
         lines = [head, *table(self.tuner, trials)]
         if self.tuner.hopeless:
             lines.append("The first trials all failed, which settings do not explain: the search is stopped.")
         importance = self.tuner.search.importance()
         if importance:
             shares = ", ".join(f"{name} {share:.0%}" for name, share in importance.items())
-            lines.append(f"Share of each setting in what makes a trial good (PED-ANOVA): {shares}.")
+            lines.append(f"Share of each setting in what makes a trial one of the better half (PED-ANOVA): {shares}.")
         else:
             complete = sum(trial.state == COMPLETE for trial in trials)
             lines.append(f"Too few trials to say which settings matter: {complete} complete, {ENOUGH} needed.")
