@@ -1,4 +1,4 @@
-"""Kills the driver of a search at random moments, and compares its trials with those of one that nobody touched.
+"""Kills the driver of a search at random moments, and compares its trials with those of an undisturbed one.
 
     python -m bench.tuning --trials 20 --kills 5
 

@@ -266,7 +266,7 @@ def searched(path, spec, start=Trained, jobs=1, leave_at=None):
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
-    """A search that nobody touched, of 16 trials."""
+    """An undisturbed search of 16 trials."""
     path = tmp_path_factory.mktemp("alone") / "t"
     before = pytest.MonkeyPatch()
     before.setattr("td3.studies.driver.TICK", 0)
@@ -321,7 +321,7 @@ def test_a_search_that_is_left_at_any_event_continues_to_the_same_trials(alone, 
     assert differences(place, path) == []
 
 
-def test_a_search_whose_journal_ends_at_any_line_or_within_one_continues_to_the_same_trials(alone, tmp_path):
+def test_a_search_continues_to_the_same_trials_from_a_journal_that_ends_at_any_line_or_within_one(alone, tmp_path):
     path, trials = alone
     lines = (path / "journal.jsonl").read_bytes().splitlines(keepends=True)
     rows = list(map(json.loads, lines))
@@ -507,7 +507,7 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_search_whose_driver_is_stopped_and_killed_ends_as_one_that_nobody_touched(place, capsys):
+def test_a_search_with_a_stopped_and_killed_driver_ends_as_an_undisturbed_one(place, capsys):
     flags = {name: value for name, value in runs.SMALL.items() if name not in ("env", "film")}
     words = ["tune", "interfering:Interfering", "--trials", "2", "--jobs", "1", *words_of(flags)]
     assert main([*words, "--tune", "alone", "--json"]) == 0
