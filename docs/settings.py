@@ -28,7 +28,7 @@ TABLE = """
 def page() -> str:
     """Returns the whole page: a table for each group, the presets, the tasks, and other libraries' names."""
     tables = [TABLE.format(group=group) + "".join(map(row, names)) for group, names in GROUPS.items()]
-    return HEAD + "".join(tables) + presets() + tasks() + elsewhere()
+    return HEAD + "".join(tables) + presets() + tasks() + searched() + elsewhere()
 
 
 def row(name: str) -> str:
@@ -65,6 +65,20 @@ def tasks() -> str:
         task_row(name, values, f"`{preset}`") for preset, own in OF_PRESETS.items() for name, values in own.items()
     ]
     return "\n## Tasks\n\n| task, any version | preset | settings |\n| --- | --- | --- |\n" + "".join(rows)
+
+
+def searched() -> str:
+    """Returns the table of the settings that `td3 tune` can search."""
+    rows = [
+        f"| `{name}` | {known.search.words} | {'yes' if known.tuned else ''} |\n"
+        for name, known in SETTINGS.items()
+        if known.search is not None
+    ]
+    head = (
+        "\n## Search\n\nThe settings that [`td3 tune`](many-runs.md#tune) can search. A range is widened to what the "
+        "task has now;\n`warmup_steps` takes at most a quarter of a trial.\n\n"
+    )
+    return head + "| setting | usual range | searched by default |\n| --- | --- | --- |\n" + "".join(rows)
 
 
 def elsewhere() -> str:

@@ -227,7 +227,14 @@ def test_views_read_the_record_of_a_run_and_never_import_what_trains():
     "module", ["td3", "td3.config", "td3.views.cli", "td3.views.page_host", "td3.views.web.server"]
 )
 def test_what_must_answer_at_once_loads_nothing_that_trains(module):
-    names = [f"td3.{room}" for room in sorted(TRAINS)] + ["torch", "gymnasium", "mujoco", "matplotlib", "rich"]
+    names = [f"td3.{room}" for room in sorted(TRAINS)] + [
+        "torch",
+        "gymnasium",
+        "mujoco",
+        "matplotlib",
+        "rich",
+        "optuna",
+    ]
     code = f"import sys, {module}; print(*(name for name in {names!r} if name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout == "\n"
 
@@ -265,6 +272,7 @@ WRITES = {
     "td3.views.speaking": "a closed stdout or stderr becomes the null device",
     "td3.video.files": "td3 video writes the file that the user names",
     "td3.benchmark.report": "td3 bench --picture draws the file that the user names",
+    "td3.studies.tune_picture": "td3 tune --picture draws the file that the user names",
     "td3.learner.native.__main__": "--renew writes a C++ header of the source tree",
 }
 

@@ -14,6 +14,7 @@ from td3.config.env import ARGUMENT_WORDS, ENV_WORDS, check_env, check_env_args,
 from td3.config.files import check_no_study, in_file, read_toml
 from td3.config.help_text import explain_class
 from td3.config.presets import completed
+from td3.config.search import Choices, Range
 from td3.config.settings import UNSET, Setting, setting, settings_of
 from td3.errors import ConfigError
 from td3.synonyms import instead_of
@@ -60,13 +61,18 @@ class Config:
         own_check=check_env_args,
     )
     action_repeat: int = task(
-        1, "repeats every action this many times, as one step; the rewards are summed", at_least=1, at_most=100
+        1,
+        "repeats every action this many times, as one step; the rewards are summed",
+        at_least=1,
+        at_most=100,
+        search=Choices((1, 2, 4)),
     )
     history: int = task(
         1,
         "consecutive observations of numbers that are joined into one, for delays and hidden velocities",
         at_least=1,
         at_most=64,
+        search=Choices((1, 2, 4)),
     )
     steps: int = task(1_000_000, "environment steps to train for, over all environments", at_least=1, at_most=MOST)
     seed: int = task(0, "seed of every random number generator", at_least=0, at_most=2**63 - 1)
@@ -77,31 +83,87 @@ class Config:
     )
 
     gamma: float = algorithm(
-        0.99, "discount factor; a larger one looks further ahead", source=PAPER, at_least=0, at_most=1
+        0.99,
+        "discount factor; a larger one looks further ahead",
+        source=PAPER,
+        at_least=0,
+        at_most=1,
+        search=Choices((0.9, 0.95, 0.98, 0.99, 0.995, 0.999)),
+        tuned=True,
     )
     n_step: int = algorithm(
-        1, "rewards summed before a target uses the critics; fewer where an episode ends", at_least=1, at_most=1_000
+        1,
+        "rewards summed before a target uses the critics; fewer where an episode ends",
+        at_least=1,
+        at_most=1_000,
+        search=Choices((1, 3, 5)),
     )
     reward_scale: float = algorithm(
-        1.0, "multiplies the rewards that the critics learn from; returns stay unscaled", at_least=1e-6, at_most=1e6
+        1.0,
+        "multiplies the rewards that the critics learn from; returns stay unscaled",
+        at_least=1e-6,
+        at_most=1e6,
+        search=Range(0.01, 10, log=True),
     )
     tau: float = algorithm(
-        0.005, "soft update rate of the target networks, at each delayed update", source=PAPER, above=0, at_most=1
+        0.005,
+        "soft update rate of the target networks, at each delayed update",
+        source=PAPER,
+        above=0,
+        at_most=1,
+        search=Range(0.001, 0.05, log=True),
+        tuned=True,
     )
     policy_delay: int = algorithm(
-        2, "critic updates per update of actor and target networks", source=PAPER, at_least=1, at_most=10**6
+        2,
+        "critic updates per update of actor and target networks",
+        source=PAPER,
+        at_least=1,
+        at_most=10**6,
+        search=Range(1, 4),
     )
     target_noise: float = algorithm(
-        0.2, "standard deviation of target action noise, in half action ranges", source=PAPER, at_least=0, at_most=10**6
+        0.2,
+        "standard deviation of target action noise, in half action ranges",
+        source=PAPER,
+        at_least=0,
+        at_most=10**6,
+        search=Range(0, 0.5, step=0.05),
     )
     noise_clip: float = algorithm(
-        0.5, "largest noise on target actions, in half action ranges", source=PAPER, at_least=0, at_most=10**6
+        0.5,
+        "largest noise on target actions, in half action ranges",
+        source=PAPER,
+        at_least=0,
+        at_most=10**6,
+        search=Range(0.1, 1, step=0.1),
     )
-    actor_lr: float = algorithm(3e-4, "Adam's learning rate for the actor", source=AUTHOR, above=0, at_most=1)
-    critic_lr: float = algorithm(3e-4, "Adam's learning rate for the critics", source=AUTHOR, above=0, at_most=1)
+    actor_lr: float = algorithm(
+        3e-4,
+        "Adam's learning rate for the actor",
+        source=AUTHOR,
+        above=0,
+        at_most=1,
+        search=Range(1e-4, 5e-3, log=True),
+        tuned=True,
+    )
+    critic_lr: float = algorithm(
+        3e-4,
+        "Adam's learning rate for the critics",
+        source=AUTHOR,
+        above=0,
+        at_most=1,
+        search=Range(1e-4, 5e-3, log=True),
+        tuned=True,
+    )
 
     hidden: tuple[int, ...] = networks(
-        (256, 256), "units of each hidden layer, of actor and critics", source=AUTHOR, at_least=1, at_most=65_536
+        (256, 256),
+        "units of each hidden layer, of actor and critics",
+        source=AUTHOR,
+        at_least=1,
+        at_most=65_536,
+        search=Choices(((64, 64), (128, 128), (256, 256), (400, 300))),
     )
     actor_hidden: tuple[int, ...] | None = networks(
         None, "units of each hidden layer of the actor (default: as hidden)", at_least=1, at_most=65_536
@@ -110,20 +172,41 @@ class Config:
         None, "units of each hidden layer of each critic (default: as hidden)", at_least=1, at_most=65_536
     )
     normalize_observations: bool = networks(
-        False, "normalises observations by their running mean and standard deviation, images excepted"
+        False,
+        "normalises observations by their running mean and standard deviation, images excepted",
+        search=Choices((False, True)),
     )
 
     exploration_noise: float = exploration(
-        0.1, "standard deviation of the action noise, in half action ranges", source=PAPER, at_least=0, at_most=10**6
+        0.1,
+        "standard deviation of the action noise, in half action ranges",
+        source=PAPER,
+        at_least=0,
+        at_most=10**6,
+        search=Range(0.03, 0.5, log=True),
+        tuned=True,
     )
     warmup_steps: int = exploration(
-        25_000, "steps with uniformly random actions, before the actor is used", source=AUTHOR, at_least=0, at_most=MOST
+        25_000,
+        "steps with uniformly random actions, before the actor is used",
+        source=AUTHOR,
+        at_least=0,
+        at_most=MOST,
+        search=Range(100, 25_000, log=True),
+        tuned=True,
     )
 
     buffer_size: int = replay(
         1_000_000, "transitions in the replay memory; the oldest is overwritten", source=PAPER, at_least=1, at_most=MOST
     )
-    batch_size: int = replay(256, "transitions sampled per update", source=AUTHOR, at_least=1, at_most=10**6)
+    batch_size: int = replay(
+        256,
+        "transitions sampled per update",
+        source=AUTHOR,
+        at_least=1,
+        at_most=10**6,
+        search=Choices((64, 128, 256, 512)),
+    )
 
     pixels: int = images(
         0, "learns from images rendered this size, at least 8 pixels; 0: from observations", at_least=0, at_most=1_024
@@ -150,7 +233,12 @@ class Config:
         choices=("step", "episode"),
     )
     updates_per_step: float = schedule(
-        1.0, "updates per transition, with any number of environments", source=PAPER, above=0, at_most=1_000
+        1.0,
+        "updates per transition, with any number of environments",
+        source=PAPER,
+        above=0,
+        at_most=1_000,
+        search=Choices((0.5, 1.0, 2.0)),
     )
     update_after: int = schedule(
         None, "transitions before the first update (default: as warmup_steps)", at_least=0, at_most=MOST

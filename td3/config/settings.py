@@ -7,6 +7,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from td3.config.search import Choices, Range
 from td3.config.values import in_words, number_in, python_value, whole_number_in
 from td3.errors import ConfigError
 from td3.synonyms import value_for
@@ -31,6 +32,8 @@ class Setting:
     choices: tuple[str, ...] = ()
     kind: str = ""  # the type in words, where it has a check of its own
     own_check: Callable[[Any], Any] | None = None
+    search: Range | Choices | None = None  # where `td3 tune` looks for its value; None: it cannot be searched
+    tuned: bool = False  # `td3 tune` searches it unless it is fixed
     name: str = ""
     type: Any = None
 

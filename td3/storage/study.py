@@ -1,4 +1,4 @@
-"""The folder of a study: its spec, the lock of the one process that trains it, and the run folders below."""
+"""The folder of a study or of a search: its spec, the lock of the one process that trains it, and the runs below."""
 
 import contextlib
 import os
@@ -6,6 +6,7 @@ from pathlib import Path
 
 from td3.errors import ConfigError
 from td3.storage import disk
+from td3.storage.journal import JOURNAL, Journal
 from td3.storage.lock import Lock
 from td3.wording import brief
 
@@ -14,15 +15,16 @@ OWN = {SPEC, f".{SPEC}", "lock"}
 
 
 class StudyFolder:
-    """A study's folder: opened and locked by one process at a time."""
+    """A study's folder, or that of a search (`kind` "tune"): opened and locked by one process at a time."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, kind: str = "study") -> None:
+        self.kind = kind
         try:
             self.path = Path(path)
             self.path.is_dir()
         except (OSError, ValueError, TypeError) as problem:
-            raise ConfigError(f"study must be the path of a folder; got {brief(path)} ({problem}).") from None
-        self.spec = self.path / SPEC
+            raise ConfigError(f"{kind} must be the path of a folder; got {brief(path)} ({problem}).") from None
+        self.spec = self.path / f"{kind}.toml"
         self._root: disk.Folder | None = None
         self._lock: Lock | None = None
 
@@ -31,10 +33,13 @@ class StudyFolder:
         if not self.path.exists() or self.spec.is_file():
             return
         if not self.path.is_dir():
-            raise ConfigError(f"study {str(self.path)!r} is no folder.")
+            raise ConfigError(f"{self.kind} {str(self.path)!r} is no folder.")
+        own = {self.spec.name, f".{self.spec.name}"} | (OWN - {SPEC, f".{SPEC}"})
         for entry in sorted(self.path.iterdir()):
-            if entry.name not in OWN | known:
-                raise ConfigError(f"study {str(self.path)!r} has no {SPEC}, but something else in it: {entry.name!r}.")
+            if entry.name not in own | known:
+                raise ConfigError(
+                    f"{self.kind} {str(self.path)!r} has no {self.spec.name}, but something else in it: {entry.name!r}."
+                )
 
     def begun(self) -> list[str]:
         """Returns the places of all runs that are begun, as `env/setting/seed-0`."""
@@ -48,16 +53,26 @@ class StudyFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             self._root = disk.Folder.open(self.path)
         except OSError as problem:
-            raise ConfigError(f"study {str(self.path)!r} cannot be written: {problem.strerror}.") from problem
-        self._lock = Lock(self._root, str(self.path), "study")
+            raise ConfigError(f"{self.kind} {str(self.path)!r} cannot be written: {problem.strerror}.") from problem
+        self._lock = Lock(self._root, str(self.path), self.kind)
 
     def write(self, spec: bytes) -> None:
         """Writes the spec, if it is not there in these words."""
+        self.write_file(self.spec.name, spec)
+
+    def write_file(self, name: str, data: bytes) -> None:
+        """Writes a file of the folder whole, if it is not there in these words."""
+        path = self.path / name
         try:
-            if not self.spec.is_file() or self.spec.read_bytes() != spec:
-                disk.replace_whole(self.spec, spec)
+            if not path.is_file() or path.read_bytes() != data:
+                disk.replace_whole(path, data)
         except OSError as problem:
-            raise ConfigError(f"{self.spec} cannot be written: {problem.strerror}.") from problem
+            raise ConfigError(f"{path} cannot be written: {problem.strerror}.") from problem
+
+    def journal(self) -> Journal:
+        """Opens the journal of a search; only while the folder is open."""
+        assert self._root
+        return Journal(self.path / JOURNAL, self._root)
 
     def close(self) -> None:
         """Releases the lock."""

@@ -100,12 +100,13 @@ class Driver:
             self._left.append(run)
             self._all += self._steps_of(run)
 
-    def stop(self, name: str) -> None:
-        """Lets one run save and end, or leaves it out if it is not begun; its `Ended` event says that it is stopped."""
+    def stop(self, name: str) -> bool:
+        """Lets one run save and end, or leaves it out if it is not begun; returns whether its `Ended` event comes."""
         self._left = deque(run for run in self._left if run.name != name)
         if name in self._running and name not in self._stopped:
             self._stopped.add(name)
             self._running[name].job.send(signal.SIGTERM)
+        return name in self._running
 
     def events(self) -> Iterator[StudyEvent]:
         """Begins and continues what is left; yields what happens. Whoever leaves early stops the jobs."""

@@ -18,6 +18,7 @@ DEFAULT_SEEDS = 5
 FIRST_SETTING = "default"  # the name of the settings where none are named
 MOST_RUNS = 10_000
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+BARE = re.compile(r"[A-Za-z0-9_-]+")  # a key of TOML that needs no quotes
 OWN = ("env", "seed")  # of one run; a study has lists of them
 
 
@@ -223,10 +224,15 @@ def toml_of(spec: Spec) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
+def toml_key(name: str) -> str:
+    """Writes a key of TOML, in quotes where it needs them."""
+    return name if BARE.fullmatch(name) else toml_value(name)
+
+
 def toml_value(value: Any) -> str:
     """Writes plain data as a value of TOML."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{toml_value(name)} = {toml_value(own)}" for name, own in value.items()) + "}"
+        return "{" + ", ".join(f"{toml_key(name)} = {toml_value(own)}" for name, own in value.items()) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(toml_value, value)) + "]"
     if isinstance(value, float):
