@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from td3.errors import ConfigError
@@ -10,7 +11,8 @@ from td3.storage.lock import Lock
 from td3.wording import brief
 
 SPEC = "study.toml"
-OWN = {SPEC, f".{SPEC}", "lock"}
+LOG = "study.log"
+OWN = {SPEC, f".{SPEC}", "lock", LOG}
 
 
 class StudyFolder:
@@ -58,6 +60,20 @@ class StudyFolder:
                 disk.replace_whole(self.spec, spec)
         except OSError as problem:
             raise ConfigError(f"{self.spec} cannot be written: {problem.strerror}.") from problem
+
+    @contextlib.contextmanager
+    def log(self) -> Iterator[int]:
+        """Opens the file for what libraries say that nobody asked; it begins anew with each start."""
+        assert self._root is not None
+        try:
+            file = self._root.open_to_write(LOG)
+            os.ftruncate(file, 0)
+        except OSError as problem:
+            raise ConfigError(f"{self.path / LOG} cannot be written: {problem.strerror}.") from problem
+        try:
+            yield file
+        finally:
+            os.close(file)
 
     def close(self) -> None:
         """Releases the lock."""

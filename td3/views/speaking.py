@@ -28,6 +28,7 @@ UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u20
 SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 _stdout: TextIO | None = None  # the real one, while a command runs
+_stderr = 2  # the descriptor of the real one
 
 
 def printable(text: str) -> str:
@@ -76,7 +77,7 @@ def say(*lines: str) -> None:
 def say_in_handler(line: str) -> None:
     """Says a line in a signal handler, which may have interrupted any other write and must never raise."""
     with contextlib.suppress(OSError):
-        os.write(2, f"\n{printable(line)}\n".encode())
+        os.write(_stderr, f"\n{printable(line)}\n".encode())
 
 
 def console() -> "Console":
@@ -173,6 +174,29 @@ def answers_only() -> Iterator[None]:
         os.close(aside)
         _drain(stdout)
         _drain(stderr)
+
+
+@contextlib.contextmanager
+def others_into(log: int) -> Iterator[None]:
+    """Lets what libraries in C and child processes write to descriptors 1 and 2 go to a file; td3 speaks as before."""
+    global _stderr
+    before, kept, streams = _stderr, (os.dup(1), os.dup(2)), (sys.stdout, sys.stderr)
+    Lossy(sys.stderr).flush()
+    if _descriptor(sys.stderr) == 2:
+        real = os.fdopen(kept[1], "w", buffering=1, encoding=sys.stderr.encoding, errors="replace", closefd=False)
+        sys.stdout = sys.stderr = cast(TextIO, Lossy(real))
+    _stderr = kept[1]
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    try:
+        yield
+    finally:
+        _flush_c()
+        Lossy(sys.stderr).flush()
+        for descriptor, own in enumerate(kept, start=1):
+            os.dup2(own, descriptor)
+            os.close(own)
+        _stderr, (sys.stdout, sys.stderr) = before, streams
 
 
 def _open_missing() -> None:
