@@ -29,6 +29,11 @@ def checked_address(text: str) -> str:
     return text
 
 
+def is_loopback(address: str) -> bool:
+    """Whether an address is of this machine alone. Ray must know that before it is imported."""
+    return address.rpartition(":")[0].startswith(("127.", "localhost", "[::1]", "::1"))
+
+
 def check_answers(address: str, seconds: float = SECONDS) -> None:
     """Refuses HOST:PORT where nothing listens: Ray itself would wait for it for a long time."""
     host, _, port = address.rpartition(":")

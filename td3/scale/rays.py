@@ -1,9 +1,12 @@
 """Ray: starts or finds a cluster, checks its nodes, and places runs on them. The only module that imports it."""
 
+import contextlib
 import os
 import secrets
+import signal
+import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,7 +14,7 @@ from td3.config import Config
 from td3.config.env import env_name
 from td3.errors import ConfigError, RunError
 from td3.machine import cores
-from td3.scale.addresses import AUTO, LOCAL, check_answers
+from td3.scale.addresses import AUTO, LOCAL, check_answers, is_loopback
 from td3.scale.remote import NodeLost, RemoteJob
 from td3.scale.runner import FOLDER, Report, Runner
 from td3.scale.sources import sources_of
@@ -20,6 +23,7 @@ from td3.scale.watcher import Watcher
 from td3.storage.scratch import private_folder
 
 PATIENCE = 60.0  # seconds without a word from a node
+START = 30.0  # seconds for a cluster to let us in, at least: it may be starting on a busy machine
 LOOK = 0.5  # seconds between two looks whether a call is still wanted
 STORE = 150 * 2**20  # bytes of Ray's object store on this machine: nothing stays in it for long
 
@@ -91,6 +95,8 @@ class RayCluster:
     def _connect(self) -> None:
         if self.address not in (LOCAL, AUTO):
             check_answers(self.address)
+        if is_loopback(self.address if self.address != AUTO else os.environ.get("RAY_ADDRESS", "")):
+            self._set(ON_LOOPBACK)  # Ray would look for it at this machine's other address, and wait
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": None}
         if self.address == LOCAL:
             options = {**options, **self._local_options()}
@@ -99,7 +105,13 @@ class RayCluster:
         import ray
 
         try:
-            ray.init(**options)
+            with deadline(max(START, self.patience)):
+                ray.init(**options)
+        except TimeoutError:
+            raise ConfigError(
+                f"--ray {self.address} has not let us in within {max(START, self.patience):g} s: is it the address of the "
+                "head, and is a node of the cluster on this machine (ray start --address …)?"
+            ) from None
         except ConnectionError:
             raise ConfigError(
                 f"--ray {self.address}: no Ray cluster is running on this machine. Start one (ray start --head), start "
@@ -256,6 +268,25 @@ class RayNode:
         except ray.exceptions.RayError as problem:
             lost = "died" if self._host != "a node" else "was lost before it could begin"
             raise NodeLost(f"The runner on {self._host} {lost} ({type(problem).__name__}).") from None
+
+
+@contextlib.contextmanager
+def deadline(seconds: float) -> Iterator[None]:
+    """Raises TimeoutError in the block after so many seconds; on the main thread alone."""
+
+    def over(_number: int, _frame: Any) -> None:
+        raise TimeoutError
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def first_line(problem: BaseException) -> str:

@@ -2,7 +2,7 @@
 
 Ray's own processes notice within seconds that the one that started them was killed, but not all of them do. This one
 waits until its standard input is closed, which the system does when we end in whatever way. Then it ends every process
-that has the folder in its environment, and removes the folder.
+that has the folder in its environment or a file in it open, and removes the folder.
 """
 
 import contextlib
@@ -40,13 +40,22 @@ class Watcher:
 
 
 def processes_of(folder: str, proc: Path = Path("/proc")) -> Iterator[int]:
-    """Finds the processes of this user that have the folder in their environment, but for this one."""
-    mark = f"{FOLDER}={folder}".encode()
+    """Finds this user's processes that have the folder in their environment or a file in it open, but for this one."""
     for path in proc.iterdir():
-        if path.name.isdigit() and int(path.name) != os.getpid():
+        if path.name.isdigit() and int(path.name) != os.getpid() and belongs(path, folder):
+            yield int(path.name)
+
+
+def belongs(process: Path, folder: str) -> bool:
+    """Whether a process is of the cluster in a folder; one that renames itself may overwrite its environment."""
+    with contextlib.suppress(OSError):
+        if f"{FOLDER}={folder}".encode() in (process / "environ").read_bytes().split(b"\0"):
+            return True
+        for file in (process / "fd").iterdir():
             with contextlib.suppress(OSError):
-                if mark in (path / "environ").read_bytes().split(b"\0"):
-                    yield int(path.name)
+                if str(file.readlink()).startswith(f"{folder}/ray/"):
+                    return True
+    return False
 
 
 def end_all(folder: str) -> None:

@@ -19,6 +19,7 @@ from td3.storage import disk
 from td3.storage.names import CHECKPOINT_NAME, FILM, FIRST, GROWING, MANIFEST, is_place
 
 LARGEST_MANIFEST = 16 * 2**20
+LONGEST_PARENT = 24  # characters: Linux takes 107 for a socket, of which Ray needs 70
 REMOVE = "import shutil, sys; shutil.rmtree(sys.argv[1], ignore_errors=True)"
 
 
@@ -146,8 +147,9 @@ def size_of(path: Path) -> int | None:
 
 
 def private_folder(prefix: str) -> Path:
-    """Makes a temporary folder that no other user can open."""
-    return Path(tempfile.mkdtemp(prefix=prefix))
+    """Makes a temporary folder that no other user can open, with a path short enough for the sockets in it."""
+    usual = tempfile.gettempdir()
+    return Path(tempfile.mkdtemp(prefix=prefix, dir=usual if len(usual) <= LONGEST_PARENT else "/tmp"))
 
 
 def remove_folder(path: str) -> None:
