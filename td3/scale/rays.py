@@ -109,8 +109,8 @@ class RayCluster:
                 ray.init(**options)
         except TimeoutError:
             raise ConfigError(
-                f"--ray {self.address} has not let us in within {max(START, self.patience):g} s: is it the address of the "
-                "head, and is a node of the cluster on this machine (ray start --address …)?"
+                f"--ray {self.address} has not let us in within {max(START, self.patience):g} s: is it the address of "
+                "the head, and is a node of the cluster on this machine (ray start --address …)?"
             ) from None
         except ConnectionError:
             raise ConfigError(

@@ -58,10 +58,10 @@ def belongs(process: Path, folder: str) -> bool:
     return False
 
 
-def end_all(folder: str) -> None:
-    """Ends the processes of a cluster, and removes its folder."""
+def end_all(folder: str, spared: int = 0) -> None:
+    """Ends the processes of a cluster, but for one, and removes its folder."""
     for _ in range(ROUNDS):
-        found = list(processes_of(folder))
+        found = [process for process in processes_of(folder) if process != spared]
         for process in found:
             with contextlib.suppress(OSError):
                 os.kill(process, signal.SIGKILL)
@@ -73,11 +73,12 @@ def end_all(folder: str) -> None:
 
 def main(folder: str) -> None:
     """Waits until standard input is closed, and ends the cluster."""
+    parent = os.getppid()  # it may end the cluster and live on
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the end of our parent is what counts
     while os.read(0, 1_000):
         pass
-    end_all(folder)
+    end_all(folder, parent)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 _stdout: TextIO | None = None  # the real one, while a command runs
 _stderr = 2  # the descriptor of the real one
+_speech: TextIO | None = None  # where td3 speaks to a person while stderr is for others
 
 
 def printable(text: str) -> str:
@@ -69,7 +70,7 @@ class Lossy:
 
 def say(*lines: str) -> None:
     """Says each line to a person."""
-    stderr = Lossy(sys.stderr)
+    stderr = Lossy(_speech or sys.stderr)
     stderr.write("".join(f"{printable(line)}\n" for line in lines))
     stderr.flush()
 
@@ -84,7 +85,7 @@ def console() -> "Console":
     """Makes a console for rich; texts for it come from `rich_text`."""
     from rich.console import Console
 
-    return Console(file=cast(TextIO, Lossy(sys.stderr)))
+    return Console(file=cast(TextIO, Lossy(_speech or sys.stderr)))
 
 
 def rich_text(text: str, style: str = "") -> "Text":
@@ -144,7 +145,7 @@ def write_out(text: str) -> None:
 def at_a_terminal() -> bool:
     """Says whether both streams are a terminal that can move its cursor."""
     able = os.environ.get("TERM", "dumb") not in ("", "dumb", "unknown")
-    return able and (_stdout or sys.stdout).isatty() and sys.stderr.isatty()
+    return able and (_stdout or sys.stdout).isatty() and (_speech or sys.stderr).isatty()
 
 
 @contextlib.contextmanager
@@ -178,25 +179,27 @@ def answers_only() -> Iterator[None]:
 
 @contextlib.contextmanager
 def others_into(log: int) -> Iterator[None]:
-    """Lets what libraries in C and child processes write to descriptors 1 and 2 go to a file; td3 speaks as before."""
-    global _stderr
-    before, kept, streams = _stderr, (os.dup(1), os.dup(2)), (sys.stdout, sys.stderr)
+    """Lets only td3 speak: what libraries and child processes write to stdout and stderr goes to a file."""
+    global _speech, _stderr
+    before, kept, streams = (_speech, _stderr), (os.dup(1), os.dup(2)), (sys.stdout, sys.stderr)
     Lossy(sys.stderr).flush()
-    if _descriptor(sys.stderr) == 2:
-        real = os.fdopen(kept[1], "w", buffering=1, encoding=sys.stderr.encoding, errors="replace", closefd=False)
-        sys.stdout = sys.stderr = cast(TextIO, Lossy(real))
-    _stderr = kept[1]
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-    try:
-        yield
-    finally:
-        _flush_c()
-        Lossy(sys.stderr).flush()
-        for descriptor, own in enumerate(kept, start=1):
-            os.dup2(own, descriptor)
-            os.close(own)
-        _stderr, (sys.stdout, sys.stderr) = before, streams
+    with contextlib.ExitStack() as opened:
+        _speech, _stderr = sys.stderr, kept[1]
+        if _descriptor(sys.stderr) == 2:
+            _speech = opened.enter_context(os.fdopen(kept[1], "w", errors="backslashreplace", closefd=False))
+        noise = opened.enter_context(os.fdopen(log, "w", buffering=1, errors="backslashreplace", closefd=False))
+        sys.stdout = sys.stderr = cast(TextIO, Lossy(noise))
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        try:
+            yield
+        finally:
+            _flush_c()
+            (_speech, _stderr), (sys.stdout, sys.stderr) = before, streams
+            for descriptor, own in enumerate(kept, start=1):
+                os.dup2(own, descriptor)
+    for own in kept:
+        os.close(own)
 
 
 def _open_missing() -> None:
