@@ -27,7 +27,7 @@ from td3.run_output import RunOutput
 from td3.schedule import check_changeable, differences
 from td3.stopping import why_stop
 from td3.storage import Checkpoint, RunFolder, Snapshot
-from td3.storage.folder import versions
+from td3.storage.versions import versions
 from td3.summary import change_note, notes, summary
 from td3.types import Float32s, Rows
 

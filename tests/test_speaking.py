@@ -242,3 +242,18 @@ def test_an_error_says_what_is_left_of_the_run(tmp_path):
     problem.saved, problem.save_problem = None, "No space left on device."
     text = what_is_left(problem, "td3 resume r")
     assert "No space left on device." in text and "saved at" not in text and text.endswith(": td3 resume r")
+
+
+def test_only_td3_speaks_while_others_write_into_a_log(tmp_path):
+    code = (
+        "import os, sys; from td3.views.speaking import others_into, say, say_in_handler\n"
+        f"log = os.open({str(tmp_path / 'log')!r}, os.O_RDWR | os.O_CREAT)\n"
+        "with others_into(log):\n"
+        "    say('ours'); print('noise 1'); print('noise 2', file=sys.stderr); sys.stderr.flush()\n"
+        "    os.write(1, b'noise 3\\n'); os.write(2, b'noise 4\\n'); os.system('echo noise 5 >&2')\n"
+        "    say_in_handler('handler')\n"
+        "print('out'); say('again')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr.split()) == ("out\n", ["ours", "handler", "again"])
+    assert sorted((tmp_path / "log").read_text().splitlines()) == [f"noise {number}" for number in range(1, 6)]

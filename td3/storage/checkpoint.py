@@ -25,9 +25,9 @@ import safetensors.torch
 from td3.errors import RunError
 from td3.replay import AnyMemory
 from td3.storage import disk
+from td3.storage.names import CHECKPOINT_NAME, MANIFEST
 
 FORMAT = 1
-NAME = re.compile(r"(\d{9,})-([0-9a-f]{16})")
 PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 LARGEST_JSON = 16 * 2**20
 LARGEST_TENSORS = 64 * 2**30
@@ -72,7 +72,7 @@ class Snapshot:
     """A run at a quiet point, in memory: plain data, and named arrays in groups."""
 
     state: dict[str, Any]
-    tensors: Mapping[str, Mapping[str, Any]]  # by the names in `GROUPS`
+    tensors: Mapping[str, Mapping[str, Any]]  # by the names in `names.GROUPS`
     step: int
     updates: int
     score: float | None
@@ -245,13 +245,13 @@ def find(run: Path) -> tuple[list[Checkpoint], dict[Path, str]]:
     wrong: dict[Path, str] = {}
     folder = run / "checkpoints"
     for path in folder.iterdir() if folder.is_dir() and not folder.is_symlink() else ():
-        match = NAME.fullmatch(path.name)
+        match = CHECKPOINT_NAME.fullmatch(path.name)
         if match is None or path.is_symlink() or not path.is_dir():
             continue
         try:
-            data = disk.read(path / "manifest.json", LARGEST_JSON)
+            data = disk.read(path / MANIFEST, LARGEST_JSON)
             if hashlib.sha256(data).hexdigest()[:16] != match[2]:
-                raise changed(path / "manifest.json")
+                raise changed(path / MANIFEST)
             manifest = msgspec.json.decode(data, type=Manifest)
             if manifest.format != FORMAT or manifest.step != int(match[1]):
                 raise RunError(f"{path} is of format {manifest.format}, step {manifest.step}; this is format {FORMAT}.")

@@ -1,14 +1,9 @@
 """The run folder as a whole: made once, opened by one writer at a time, read by anybody."""
 
-import contextlib
-import functools
 import os
-import platform
 import shutil
-import sys
 import uuid
 from collections.abc import Callable, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,7 +14,8 @@ from td3.errors import ConfigError, RunError
 from td3.storage import checkpoint, disk
 from td3.storage.checkpoint import Checkpoint
 from td3.storage.lock import Lock
-from td3.version import VERSION
+from td3.storage.names import CHECKPOINT_NAME
+from td3.storage.versions import versions
 from td3.wording import brief
 
 Read = TypeVar("Read")
@@ -60,8 +56,16 @@ class RunFolder:
     def create(cls, path: str | Path, config: Config, parts: Mapping[str, str] | None = None) -> "RunFolder":
         """A new folder, held by us, with all that is known before the first step; one in use is left alone.
 
-        `parts` names what the run needs of the user's own code. A folder that is not there yet is made beside its
-        place and then renamed: it is whole from its first moment.
+        `parts` names what the run needs of the user's own code.
+        """
+        settings = {**config.to_data(), **({"parts": parts} if parts else {})}
+        return cls.make(path, {"config.json": _readable(settings), "versions.json": _readable(versions())})
+
+    @classmethod
+    def make(cls, path: str | Path, first: Mapping[str, bytes]) -> "RunFolder":
+        """Makes a new folder with its first files, held by us.
+
+        A folder that is not there yet is made beside its place and then renamed: it is whole from its first moment.
         """
         run = cls(path)
         exists = run.path.is_dir()  # and is empty: it is filled, and stays the folder that it is
@@ -76,8 +80,8 @@ class RunFolder:
             run.root = disk.Folder.open(fresh)
             for name in PARTS:
                 run.root.make_folder(name).close()
-            run.root.write("config.json", _readable({**config.to_data(), **({"parts": parts} if parts else {})}))
-            run.root.write("versions.json", _readable(versions()))
+            for name, data in first.items():
+                run.root.write(name, data)
             run.root.sync()
             run.lock = Lock(run.root, str(path))
             if not exists:
@@ -125,7 +129,7 @@ class RunFolder:
 
     def begun(self) -> dict[str, Any] | None:
         """The config of a run that has no checkpoint yet, because it was stopped before its first."""
-        if any(checkpoint.NAME.fullmatch(one.name) for one in (self.path / "checkpoints").iterdir()):
+        if any(CHECKPOINT_NAME.fullmatch(one.name) for one in (self.path / "checkpoints").iterdir()):
             return None
         return self.first_config()
 
@@ -207,17 +211,6 @@ def verify(path: str | Path) -> dict[str, str]:
         if not found or found[-1].path.name in results:  # else the newest was removed, for there is a newer one
             break
     return dict(sorted(results.items(), key=lambda item: int(item[0].split("-")[0])))
-
-
-@functools.cache  # the texts that name them are long
-def versions() -> dict[str, Any]:
-    """What a result depends on besides the config; MuJoCo's physics changes between releases."""
-    packages = ("torch", "numpy", "gymnasium", "mujoco", "safetensors")
-    found: dict[str, Any] = {"td3": VERSION, "python": platform.python_version()}
-    for package in packages:
-        with contextlib.suppress(PackageNotFoundError):
-            found[package] = version(package)
-    return {**found, "platform": f"{sys.platform} {platform.machine()}"}
 
 
 def _readable(data: Any) -> bytes:

@@ -1,6 +1,7 @@
 """The record of a run: one JSON object per line, appended in one write, readable while it grows."""
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,17 +34,22 @@ class Record:
 
     def write(self, step: int, metrics: dict[str, Any]) -> None:
         """Appends one row; if the disk refuses it, keeps the reason in `problem`."""
-        row = msgspec.json.encode({"step": step, **metrics}) + b"\n"
         try:
-            if os.pwrite(self._file, row, self.length) != len(row):
-                raise OSError(28, "No space left on device")
+            self.append(msgspec.json.encode({"step": step, **metrics}) + b"\n")
         except OSError as problem:
             self.problem = f"A row of metrics at step {step:,} cannot be written: {problem.strerror}."
+
+    def append(self, lines: bytes) -> None:
+        """Appends whole lines in one write, or nothing if the disk refuses them."""
+        try:
+            if os.pwrite(self._file, lines, self.length) != len(lines):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._file, self.length)
-            return
-        self.hash.update(row)
-        self.length += len(row)
+            raise
+        self.hash.update(lines)
+        self.length += len(lines)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Every row that was written so far."""

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from td3.errors import ConfigError
@@ -11,7 +12,8 @@ from td3.storage.lock import Lock
 from td3.wording import brief
 
 SPEC = "study.toml"
-OWN = {SPEC, f".{SPEC}", "lock"}
+LOG = "study.log"
+OWN = {SPEC, f".{SPEC}", "lock", LOG}
 
 
 class StudyFolder:
@@ -73,6 +75,20 @@ class StudyFolder:
         """Opens the journal of a search; only while the folder is open."""
         assert self._root
         return Journal(self.path / JOURNAL, self._root)
+
+    @contextlib.contextmanager
+    def log(self) -> Iterator[int]:
+        """Opens the file for what libraries say that nobody asked; it begins anew with each start."""
+        assert self._root is not None
+        try:
+            file = self._root.open_to_write(LOG)
+            os.ftruncate(file, 0)
+        except OSError as problem:
+            raise ConfigError(f"{self.path / LOG} cannot be written: {problem.strerror}.") from problem
+        try:
+            yield file
+        finally:
+            os.close(file)
 
     def close(self) -> None:
         """Releases the lock."""

@@ -25,6 +25,11 @@ class UpdatesFile:
                 self.close()
 
     @property
+    def length(self) -> int:
+        """Returns how many bytes were written so far."""
+        return self._length
+
+    @property
     def is_open(self) -> bool:
         """Whether lines are written."""
         return self._file is not None

@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import os
-import re
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +18,6 @@ from td3.storage import disk
 from td3.storage.checkpoint import (
     FORMAT,
     LARGEST_JSON,
-    NAME,
     Checkpoint,
     File,
     Manifest,
@@ -28,16 +26,14 @@ from td3.storage.checkpoint import (
     file_of,
     find,
 )
+from td3.storage.names import CHECKPOINT_NAME, FILES, FIRST, MANIFEST, SEGMENT_NAME, TEMPORARY, TEMPORARY_SEGMENT
 
-TEMPORARY = re.compile(r"\.tmp-[0-9a-f]{32}")
-SEGMENT_NAME = re.compile(r"(\.tmp-)?\d{9,}-\d{9,}-[0-9a-f]{8}\.safetensors")
-GROUPS: dict[str, Callable[[dict[str, Any]], bytes]] = {  # named arrays, a file each, and what writes them
+SAVERS: dict[str, Callable[[dict[str, Any]], bytes]] = {  # what writes the named arrays of each group
     "networks": safetensors.torch.save,
     "optimizers": safetensors.torch.save,
     "playing": safetensors.numpy.save,
     "sampler": safetensors.numpy.save,  # only where one keeps anything
 }
-FILES = ("state.json", *(f"{group}.safetensors" for group in GROUPS), "manifest.json")  # all that a checkpoint holds
 SEGMENT = 64 * 2**20  # bytes of rows in one file, about: writing needs twice as much memory for a moment
 
 
@@ -71,7 +67,7 @@ class CheckpointWriter:
         self.segments: list[Segment] = since.manifest.segments if since else []  # of the newest checkpoint
         self.kept: list[Checkpoint] = []  # on the disk, oldest first
         if since is None:
-            beside = {name: disk.read(run / name, LARGEST_JSON) for name in ("config.json", "versions.json")}
+            beside = {name: disk.read(run / name, LARGEST_JSON) for name in FIRST}
             self.beside = {name: file_of(data) for name, data in beside.items()}
         else:  # later ones, passed over because they are damaged, go with the next prune
             self.beside = since.manifest.run
@@ -102,7 +98,7 @@ class CheckpointWriter:
                     run=self.beside,
                 )
                 data = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
-                folder.write("manifest.json", data)
+                folder.write(MANIFEST, data)
                 folder.sync()
             final = f"{snapshot.step:09d}-{hashlib.sha256(data).hexdigest()[:16]}"
             self.checkpoints.rename(fresh, final)
@@ -124,7 +120,7 @@ class CheckpointWriter:
     @staticmethod
     def _contents(snapshot: Snapshot) -> dict[str, bytes]:
         contents = {"state.json": msgspec.json.encode(snapshot.state)}
-        for group, save in GROUPS.items():
+        for group, save in SAVERS.items():
             if group in snapshot.tensors:
                 contents[f"{group}.safetensors"] = save(dict(snapshot.tensors[group]))
         return contents
@@ -161,12 +157,13 @@ class CheckpointWriter:
         needed = {segment.name for one in self.kept for segment in one.manifest.segments}
         try:
             for name in self.checkpoints.names():
-                ours = NAME.fullmatch(name) or TEMPORARY.fullmatch(name)
+                ours = CHECKPOINT_NAME.fullmatch(name) or TEMPORARY.fullmatch(name)
                 if ours and name not in names and self.checkpoints.is_folder(name):
                     temporary = name if TEMPORARY.fullmatch(name) else f".tmp-{uuid.uuid4().hex}"
                     self.checkpoints.remove_folder(name, FILES, temporary)
             for name in self.memory.names():
-                if SEGMENT_NAME.fullmatch(name) and name not in needed and self.memory.is_file(name):
+                ours = SEGMENT_NAME.fullmatch(name) or TEMPORARY_SEGMENT.fullmatch(name)
+                if ours and name not in needed and self.memory.is_file(name):
                     self.memory.remove(name)
         except OSError as problem:
             raise RunError(f"Old checkpoints cannot be removed: {problem.strerror}.") from problem

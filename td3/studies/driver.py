@@ -69,6 +69,13 @@ class Waiting(NamedTuple):
     run: PlannedRun
 
 
+class Reported(NamedTuple):
+    """Something happened to a run that trains elsewhere: it was placed again, or waits."""
+
+    run: PlannedRun
+    text: str  # follows on the run's name
+
+
 class Looked(NamedTuple):
     """How far the study is."""
 
@@ -77,7 +84,7 @@ class Looked(NamedTuple):
     steps: dict[str, int]  # of the runs that train, by their names
 
 
-StudyEvent = Began | Ended | Waiting | Looked
+StudyEvent = Began | Ended | Waiting | Reported | Looked
 
 
 class Driver:
@@ -122,8 +129,11 @@ class Driver:
                 if not self._running and not self.signals and self._left[0].name not in waits:
                     waits.add(self._left[0].name)
                     yield Waiting(self._left[0])
-                for running in [one for one in self._running.values() if one.job.code is not None]:
-                    yield self._end(running)
+                for running in list(self._running.values()):
+                    ended = running.job.code is not None  # first: what it reports before its end is not lost
+                    yield from self._reports(running)
+                    if ended:
+                        yield self._end(running)
                 if time.monotonic() - self._looked >= LOOK:
                     yield self._look()
                 time.sleep(TICK)
@@ -159,6 +169,12 @@ class Driver:
             self._all -= max(0, run.config.steps - standing.step)
         problem = job.problem() if state == FAILED else ""
         return Ended(run, state, problem, standing, time.monotonic() - running.began)
+
+    @staticmethod
+    def _reports(running: "_Running") -> Iterator[Reported]:
+        """Yields what a job has to report; one of this machine has nothing, and need not have the method."""
+        news: Callable[[], Iterable[str]] = getattr(running.job, "news", tuple)
+        return (Reported(running.run, text) for text in news())
 
     def _look(self) -> Looked:
         steps = {name: newest_step(self.plan.path_of(one.run)) for name, one in self._running.items()}

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
@@ -19,10 +20,22 @@ LAST_LINES, LONGEST_LINE = 50, 10_000  # of what a process says
 class ProcessJob:
     """The process of one run, and the last lines that it said."""
 
-    def __init__(self, words: list[str]) -> None:
-        """Starts `td3` with these words, which begin a run or continue one that is begun."""
+    def __init__(
+        self,
+        words: list[str],
+        module: str = "td3.studies",
+        env: Mapping[str, str] | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        """Starts `td3` with these words, which begin a run or continue one that is begun.
+
+        `module` starts it and says what happens when we die; `env` are its environment variables, and `folder` is where
+        it works, if not here.
+        """
         self._process = subprocess.Popen(
-            [sys.executable, *_without_files_here(), "-m", "td3.studies", *words],
+            [sys.executable, *_without_files_in(folder or Path.cwd()), "-m", module, *words],
+            env=env,
+            cwd=folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -43,6 +56,17 @@ class ProcessJob:
     def code(self) -> int | None:
         """Returns its exit code, once it has ended."""
         return self._process.poll()
+
+    def wait(self, seconds: float) -> int | None:
+        """Waits until it has ended, but not longer than so many seconds; returns its exit code if it has."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+        return self.code
+
+    def kill(self) -> None:
+        """Ends it at once, whatever it does."""
+        self.send(signal.SIGKILL)
+        self.end()
 
     def send(self, number: int) -> None:
         """Sends it a signal, if it still runs."""
@@ -70,6 +94,6 @@ class ProcessJob:
         return [*said, *own][-1] if said else f"The process ended with code {code}."
 
 
-def _without_files_here() -> list[str]:
+def _without_files_in(folder: Path) -> list[str]:
     """Keeps a file of the user's from standing in for a library, as long as td3 itself is not in this folder."""
-    return [] if Path(__file__).parents[2] == Path.cwd() else ["-P"]
+    return [] if Path(__file__).parents[2] == folder else ["-P"]

@@ -28,6 +28,8 @@ UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u20
 SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 _stdout: TextIO | None = None  # the real one, while a command runs
+_stderr = 2  # the descriptor of the real one
+_speech: TextIO | None = None  # where td3 speaks to a person while stderr is for others
 
 
 def printable(text: str) -> str:
@@ -68,7 +70,7 @@ class Lossy:
 
 def say(*lines: str) -> None:
     """Says each line to a person."""
-    stderr = Lossy(sys.stderr)
+    stderr = Lossy(_speech or sys.stderr)
     stderr.write("".join(f"{printable(line)}\n" for line in lines))
     stderr.flush()
 
@@ -76,14 +78,14 @@ def say(*lines: str) -> None:
 def say_in_handler(line: str) -> None:
     """Says a line in a signal handler, which may have interrupted any other write and must never raise."""
     with contextlib.suppress(OSError):
-        os.write(2, f"\n{printable(line)}\n".encode())
+        os.write(_stderr, f"\n{printable(line)}\n".encode())
 
 
 def console() -> "Console":
     """Makes a console for rich; texts for it come from `rich_text`."""
     from rich.console import Console
 
-    return Console(file=cast(TextIO, Lossy(sys.stderr)))
+    return Console(file=cast(TextIO, Lossy(_speech or sys.stderr)))
 
 
 def rich_text(text: str, style: str = "") -> "Text":
@@ -143,7 +145,7 @@ def write_out(text: str) -> None:
 def at_a_terminal() -> bool:
     """Says whether both streams are a terminal that can move its cursor."""
     able = os.environ.get("TERM", "dumb") not in ("", "dumb", "unknown")
-    return able and (_stdout or sys.stdout).isatty() and sys.stderr.isatty()
+    return able and (_stdout or sys.stdout).isatty() and (_speech or sys.stderr).isatty()
 
 
 @contextlib.contextmanager
@@ -173,6 +175,31 @@ def answers_only() -> Iterator[None]:
         os.close(aside)
         _drain(stdout)
         _drain(stderr)
+
+
+@contextlib.contextmanager
+def others_into(log: int) -> Iterator[None]:
+    """Lets only td3 speak: what libraries and child processes write to stdout and stderr goes to a file."""
+    global _speech, _stderr
+    before, kept, streams = (_speech, _stderr), (os.dup(1), os.dup(2)), (sys.stdout, sys.stderr)
+    Lossy(sys.stderr).flush()
+    with contextlib.ExitStack() as opened:
+        _speech, _stderr = sys.stderr, kept[1]
+        if _descriptor(sys.stderr) == 2:
+            _speech = opened.enter_context(os.fdopen(kept[1], "w", errors="backslashreplace", closefd=False))
+        noise = opened.enter_context(os.fdopen(log, "w", buffering=1, errors="backslashreplace", closefd=False))
+        sys.stdout = sys.stderr = cast(TextIO, Lossy(noise))
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        try:
+            yield
+        finally:
+            _flush_c()
+            (_speech, _stderr), (sys.stdout, sys.stderr) = before, streams
+            for descriptor, own in enumerate(kept, start=1):
+                os.dup2(own, descriptor)
+    for own in kept:
+        os.close(own)
 
 
 def _open_missing() -> None:

@@ -3,7 +3,7 @@
 import time
 from typing import TYPE_CHECKING, Any, Self
 
-from td3.studies import Began, Driver, Ended, PlannedRun, Study, Waiting
+from td3.studies import Began, Driver, Ended, PlannedRun, Reported, Study, Waiting
 from td3.studies.driver import FAILED, FINISHED, Looked, StudyEvent
 from td3.views.speaking import console, rich_text, say
 from td3.views.terminal import clock, number
@@ -53,10 +53,12 @@ class PlainStudy:
             text = f"continues from step {event.step:,}" if event.step else "begins"
         elif isinstance(event, Waiting):
             text = "is written by another process: waiting for it"
+        elif isinstance(event, Reported):
+            text = event.text
         else:
             del self.running[event.run.name]
             text = self._ended(event)
-        if not self.quiet or event.run.name in self.failed:
+        if not self.quiet or event.run.name in self.failed or isinstance(event, Reported):
             self.lines(f"{event.run.name} {text}")
 
     def progress(self) -> None:
