@@ -10,6 +10,7 @@ from typing import Protocol
 from td3.views.commands import (
     bench,
     check,
+    compare,
     doctor,
     evaluate,
     explain,
@@ -45,6 +46,7 @@ COMMANDS: dict[str, Command] = {
     "doctor": doctor,
     "study": study,
     "runs": runs,
+    "compare": compare,
     "selftest": selftest,
     "watch": watch,
     "explain": explain,

@@ -1,0 +1,125 @@
+"""Groups runs by setting: in a study by the names of its folders, elsewhere by the settings in which runs differ."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from td3.config import GROUPS, SETTINGS
+from td3.config.files import read_toml
+from td3.config.values import in_words
+from td3.errors import ConfigError
+from td3.results.records import Run
+from td3.storage.study import SPEC
+from td3.wording import brief, one_line
+
+LONGEST_LABEL = 80
+# These do not change what a run learns up to a step; env and seed are no setting to compare.
+NOT_COMPARED = {
+    "env", "seed", "steps", "threads", "worker_timeout",
+    *GROUPS["Evaluation"], *GROUPS["Stopping early"], *GROUPS["Run folder"],
+}  # fmt: skip
+
+
+def labelled(runs: Sequence[Run]) -> list[tuple[str, Run]]:
+    """Returns each run with the label of its setting; settings in the order of their studies, then as they come."""
+    studies = {run.name: study_of(run) for run in runs}
+    alone = [run for run in runs if studies[run.name] is None]
+    labels = {run.name: run.path.parent.name for run in runs if studies[run.name] is not None}
+    if clash([run for run in runs if run.name in labels], labels, studies):
+        labels = {name: f"{place_of(studies[name], studies.values())}/{label}" for name, label in labels.items()}
+    taken = set(labels.values())
+    for run, label in zip(alone, labels_by_difference(alone), strict=True):
+        labels[run.name] = f"{label} (not in a study)" if label in taken else label
+    order = {name: place for place, name in enumerate(names_in_studies(studies.values()))}
+    last = len(order)
+    pairs = [(one_line(labels[run.name], LONGEST_LABEL), run) for run in runs]
+    return sorted(pairs, key=lambda pair: last if studies[pair[1].name] is None else order.get(pair[0], last))
+
+
+def study_of(run: Run) -> Path | None:
+    """Returns the folder of the study in which a run is: STUDY/env/setting/seed-0."""
+    folder = run.path.parent.parent.parent
+    return folder if (folder / SPEC).is_file() else None
+
+
+def names_in_studies(studies: Iterable[Path | None]) -> list[str]:
+    """Returns the names of the settings of all studies, in the order of their files."""
+    names: dict[str, None] = {}
+    for study in dict.fromkeys(filter(None, studies)):
+        try:
+            settings = read_toml(study / SPEC).get("settings")
+        except ConfigError:  # the folders have the names, too
+            settings = None
+        names.update(dict.fromkeys(settings if isinstance(settings, dict) else ()))
+    return list(names)
+
+
+def clash(runs: Sequence[Run], labels: dict[str, str], studies: dict[str, Path | None]) -> bool:
+    """Says whether two studies use one name for different settings."""
+    by_name: dict[tuple[str, str], dict[Path | None, list[Run]]] = {}
+    for run in runs:
+        by_name.setdefault((run.env, labels[run.name]), {}).setdefault(studies[run.name], []).append(run)
+    firsts = [[own[0] for own in by_study.values()] for by_study in by_name.values()]
+    return any(names_that_differ(several) for several in firsts)
+
+
+def place_of(study: Path | None, studies: Iterable[Path | None]) -> str:
+    """Returns the name of a study's folder; its path where another study has the same name."""
+    assert study is not None
+    same = {one for one in studies if one is not None and one.name == study.name}
+    return study.name if len(same) == 1 else str(study)
+
+
+def labels_by_difference(runs: Sequence[Run]) -> list[str]:
+    """Returns a label for each run: the settings in which runs of one environment differ, as actor_lr=0.001."""
+    by_env: dict[str, list[Run]] = {}
+    for run in runs:
+        by_env.setdefault(run.env, []).append(run)
+    names = list(dict.fromkeys(name for several in by_env.values() for name in names_that_differ(several)))
+    if "preset" in names:  # it says what those that follow from it would repeat
+        rest = [name for name in names if name != "preset" and not follows(name, "preset", by_env.values())]
+        names = ["preset", *rest]
+    return [label_of(run, names) for run in runs]
+
+
+def follows(name: str, other: str, groups: Iterable[Sequence[Run]]) -> bool:
+    """Says whether one setting has one value for each value of another, in every environment."""
+    for runs in groups:
+        pairs = {(written(run, other), written(run, name)) for run in runs}
+        if len(pairs) > len({first for first, _ in pairs}):
+            return False
+    return True
+
+
+def names_that_differ(runs: Sequence[Run]) -> list[str]:
+    """Returns the settings that do not have the same value in all runs; those of the user's own parts, too."""
+    names = dict.fromkeys(name for run in runs for name in settings_of(run) if name not in NOT_COMPARED)
+    return [name for name in names if len({written(run, name) for run in runs}) > 1]
+
+
+def settings_of(run: Run) -> dict[str, Any]:
+    """Returns the settings of a run, and the names of its own parts as if they were settings."""
+    parts = run.config.get("parts")
+    return {**{name: value for name, value in run.config.items() if name != "parts"}, **as_dict(parts)}
+
+
+def as_dict(value: Any) -> dict[str, Any]:
+    """Returns a dict as it is, and an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def written(run: Run, name: str) -> str:
+    """Writes the value of a setting; one that is newer than the run has its default."""
+    default = SETTINGS[name].default if name in SETTINGS else None
+    value = settings_of(run).get(name, default)
+    if value is None and name in ("actor_hidden", "critic_hidden"):
+        value = settings_of(run).get("hidden")
+    return brief(tuple(value) if isinstance(value, list) else value, in_words)
+
+
+def label_of(run: Run, names: Sequence[str]) -> str:
+    """Writes the settings that differ; where none does, the preset's name."""
+    if not names:
+        preset = run.config.get("preset")
+        return preset if isinstance(preset, str) and preset else "all runs"
+    return " ".join(f"{name}={written(run, name)}" for name in names)

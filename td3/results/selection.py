@@ -1,0 +1,81 @@
+"""Which runs and which of their evaluations are compared, and why others are not."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from td3.errors import ConfigError
+from td3.results.records import Run
+from td3.results.tasks import Group, Score, Task
+from td3.wording import counted
+
+
+def usable(run: Run, last: int, left_out: dict[str, str]) -> bool:
+    """Says whether a run has enough evaluations; if not, takes down the reason."""
+    if not len(run.steps):
+        left_out[run.name] = f"has no evaluation yet, at step {run.reached:,}"
+    elif len(run.steps) < last:
+        left_out[run.name] = f"has {counted(len(run.steps), 'evaluation')}, fewer than {last}"
+    return run.name not in left_out
+
+
+def without_copies(pairs: Sequence[tuple[str, Run]], left_out: dict[str, str]) -> list[tuple[str, Run]]:
+    """Leaves out what is no seed of its own: of runs with one environment, setting and seed the longest counts."""
+    best: dict[Any, Run] = {}
+    for label, run in pairs:
+        key = (run.env, label, run.name if run.seed is None else run.seed)
+        if key not in best or run.reached > best[key].reached:
+            best[key] = run
+    names = {run.name for run in best.values()}
+    for label, run in pairs:
+        if run.name not in names:
+            left_out[run.name] = f"has seed {run.seed} of {label}, as {best[run.env, label, run.seed].name} has"
+    return [(label, run) for label, run in pairs if run.name in names]
+
+
+def of_env(pairs: Sequence[tuple[str, Run]], env: str) -> list[tuple[str, Run]]:
+    """Returns the runs of one environment."""
+    return [(label, run) for label, run in pairs if run.env == env]
+
+
+def task_of(
+    env: str,
+    pairs: Sequence[tuple[str, Run]],
+    at: int | None,
+    last: int,
+    left_out: dict[str, str],
+    notes: list[str],
+) -> Task:
+    """Compares the runs of one environment at one step: the one asked for, or the last that all of them evaluated."""
+    step = at or int(min(run.steps[-1] for _, run in pairs))
+    longest = int(max(run.steps[-1] for _, run in pairs))
+    if at is None and step < longest:
+        slowest = [run.name for _, run in pairs if run.steps[-1] == step]
+        others = f" and {len(slowest) - 1} more" if len(slowest) > 1 else ""
+        short = sum(run.reached < longest for _, run in pairs)
+        notes.append(
+            f"{env} is compared at step {step:,}, the last that every run evaluated: {slowest[0]}{others} got no "
+            f"further, others to {longest:,}. --at {longest} leaves out {counted(short, 'run')}."
+        )
+    groups: dict[str, list[Score]] = {}
+    for label, run in pairs:
+        if run.reached < step:
+            left_out[run.name] = f"is at step {run.reached:,}, before {step:,}"
+        elif run.evaluations_until(step) < last:
+            left_out[run.name] = f"has {counted(run.evaluations_until(step), 'evaluation')} up to step {step:,}"
+        elif not math.isfinite((score := Score(run, *run.at(step, last))).value):
+            left_out[run.name] = f"has an evaluation that is no number, up to step {step:,}"
+        else:
+            groups.setdefault(label, []).append(score)
+    used = sorted({score.step for scores in groups.values() for score in scores})
+    if len(used) > 1:
+        notes.append(f"{env}: the evaluations that count are at steps {used[0]:,} to {used[-1]:,}.")
+    return Task(env, step, {label: Group(label, scores) for label, scores in groups.items()}, None, [])
+
+
+def nothing_left(left_out: dict[str, str], at: int | None) -> ConfigError:
+    """Makes the error that refuses a comparison without runs, with the first reason."""
+    name, reason = next(iter(left_out.items()))
+    more = f" ({counted(len(left_out), 'run')} in all)" if len(left_out) > 1 else ""
+    step = "" if at is None else f"--at {at} leaves nothing to compare: "
+    return ConfigError(f"{step or 'There is nothing to compare: '}{name} {reason}{more}.")
