@@ -27,7 +27,8 @@ DOTS = ((0, (4, 2)), (0, (1, 1.5)), (0, (4, 1.5, 1, 1.5)), (0, (8, 2)), (0, (2, 
 ENDINGS = (".svg", ".png", ".pdf")
 COLUMNS = 3
 THRESHOLDS = 201
-AXES = {STEPS: "environment steps", TIME: "hours of training, without evaluations"}
+AXES = (STEPS, TIME)
+HOUR, MINUTE = 3_600.0, 60.0
 
 
 def check_picture(name: str, path: str | Path) -> Path:
@@ -59,29 +60,41 @@ def plot_curves(compared: Compared, path: str | Path, against: str = STEPS) -> N
 
 def plot_chart(axes: Any, compared: Compared, tasks: Sequence[Task], against: str) -> None:
     """Plots one environment, or the interquartile mean of several."""
-    several, end = len(tasks) > 1, 0.0
+    several, end, unit = len(tasks) > 1, 0.0, unit_of(tasks, against)
     settings = [one for one in compared.settings if all(one in task.groups for task in tasks)]
     for setting in settings:
         colour, dash = look_of(compared, setting)
         lines = [] if several else seed_lines(tasks[0], setting, against)
         for places, scores in lines:
-            axes.plot(places, scores, color=colour, linestyle=dash, linewidth=0.8, alpha=pale(len(lines)))
-        ends = [places[-1] for places, _ in lines if len(places) and np.isfinite(places[-1])]
+            axes.plot(places / unit, scores, color=colour, linestyle=dash, linewidth=0.8, alpha=pale(len(lines)))
+        ends = [places[-1] for places, _ in lines if np.isfinite(places[-1])]
         if curve := curve_of(tasks, setting, against):
             seeds = seeds_text(compared, setting)
             label = readable(f"{setting}: {'' if seeds == '1 seed' else 'IQM of '}{seeds}")
-            axes.plot(curve.places, curve.iqm, color=colour, linestyle=dash, linewidth=2.4, label=label)
+            axes.plot(curve.places / unit, curve.iqm, color=colour, linestyle=dash, linewidth=2.4, label=label)
             if curve.low is not None:
-                axes.fill_between(curve.places, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
+                axes.fill_between(curve.places / unit, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
             ends.append(curve.places[-1])
         end = max(end, *ends) if ends else end
     if not several:
         for published in tasks[0].published:
             plot_published(axes, tasks[0], published, against)
-    score = "score" if compared.normalized else "return"
-    label = f"normalised {score}" if compared.normalized else "return of evaluations"
+    label = "normalised score" if compared.normalized else "return of evaluations"
     title = f"all {len(tasks)} environments" if several else tasks[0].env
-    set_up(axes, readable(title), end, against, label)
+    set_up(axes, readable(title), end / unit, label)
+    if against == TIME:
+        axes.set_xlabel(f"{'hours' if unit == HOUR else 'minutes'} of training, without evaluations")
+        axes.xaxis.set_major_formatter("{x:g}")
+        if not end:
+            axes.text(0.5, 0.5, "no times recorded", transform=axes.transAxes, ha="center", color=PUBLISHED)
+
+
+def unit_of(tasks: Sequence[Task], against: str) -> float:
+    """Returns the seconds of a unit of the horizontal axis: hours for long runs, else minutes; steps are steps."""
+    if against == STEPS:
+        return 1.0
+    runs = [run for task in tasks for group in task.groups.values() for run in group.runs]
+    return HOUR if any(run.seconds[-1] > 2 * HOUR for run in runs) else MINUTE
 
 
 def plot_published(axes: Any, task: Task, figure: Figure, against: str) -> None:
@@ -143,29 +156,13 @@ def plot_seeds(axes: Any, steps: Any, seeds: Any, colour: str, label: str) -> No
     axes.plot(steps, np.mean(seeds, axis=0), color=colour, linewidth=2.6, label=f"{label}: mean of {len(seeds)} seeds")
 
 
-def set_up(axes: Any, title: str, end: float, against: str = STEPS, label: str = "return of evaluations") -> None:
+def set_up(axes: Any, title: str, end: float, label: str = "return of evaluations") -> None:
     """Sets what all charts of learning curves share."""
-    axes.set(xlabel=AXES[against], ylabel=label, title=title)
+    axes.set(xlabel="environment steps", ylabel=label, title=title)
     if end > 0:
         axes.set_xlim(0, end)
-    if against == STEPS:
-        axes.xaxis.set_major_formatter(lambda value, _: step_text(value))
-    else:
-        unit = 60.0 if end < 7_200 else 3_600.0
-        axes.set_xlabel(AXES[TIME] if unit > 60 else AXES[TIME].replace("hours", "minutes"))
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value / unit:g}")
-        axes.xaxis.set_major_locator(locator(unit, end))
+    axes.xaxis.set_major_formatter(lambda value, _: step_text(value))
     tidy(axes)
-
-
-def locator(unit: float, end: float) -> Any:
-    """Returns ticks at round numbers of minutes or hours."""
-    from matplotlib.ticker import MultipleLocator
-
-    wanted = max(end, 1e-9) / unit / 5
-    power = 10.0 ** np.floor(np.log10(wanted))
-    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= wanted)
-    return MultipleLocator(step * unit)
 
 
 def tidy(axes: Any) -> None:
@@ -207,16 +204,17 @@ def new_figure(number: int) -> tuple[Any, list[Any]]:
     """Makes a figure with so many charts side by side, three in a row."""
     try:
         from matplotlib.figure import Figure as Canvas
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError:
         raise ConfigError("Pictures need matplotlib, which is not installed: pip install 'td3[plot]'") from None
     columns = 2 if number == 4 else min(COLUMNS, number)
     rows = -(-number // columns)
     width = 7.0 if number == 1 else 4.6 * columns
-    figure = Canvas(figsize=(width, 4.6 if number == 1 else 3.7 * rows), dpi=150, layout="constrained")
+    layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)  # inches
+    figure = Canvas(figsize=(width, 4.6 if number == 1 else 3.7 * rows), dpi=150, layout=layout)
     grid = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes in grid[number:]:
         axes.remove()
-    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
     return figure, list(grid[:number])
 
 
