@@ -152,11 +152,7 @@ def test_a_preset_stands_for_what_follows_from_it(tmp_path):
     for preset in ("paper", "author"):
         forge(tmp_path / preset, [1.0], preset=preset)
     forge(tmp_path / "slow", [1.0], preset="author", tau=0.001)
-    assert compare(tmp_path).settings == [
-        "preset=author tau=0.005",
-        "preset=paper tau=0.005",
-        "preset=author tau=0.001",
-    ]
+    assert compare(tmp_path).settings == ["preset=author", "preset=paper", "preset=author tau=0.001"]
 
 
 def test_what_a_task_chooses_for_itself_is_no_difference_between_settings(tmp_path):
@@ -164,6 +160,20 @@ def test_what_a_task_chooses_for_itself_is_no_difference_between_settings(tmp_pa
         forge(tmp_path / env, [1.0], env=env)
     found = compare(tmp_path)
     assert found.settings == ["author"] and len(found.tasks) == 2
+
+
+def test_a_label_leaves_out_what_follows_and_what_is_the_presets_own(tmp_path):
+    forge(tmp_path / "a", [1.0])
+    forge(tmp_path / "b", [1.0], hidden=(400, 300), warmup_steps=700)  # update_after and actor_hidden follow
+    forge(tmp_path / "c", [1.0], n_step=3)
+    assert compare(tmp_path).settings == ["author", "hidden=400,300 warmup_steps=700", "n_step=3"]
+
+
+def test_long_labels_are_cut_and_stay_different(tmp_path):
+    for number in range(3):
+        forge(tmp_path / f"r{number}", [float(number)], env_args={"path": "x" * 200 + str(number)})
+    settings = compare(tmp_path).settings
+    assert len(set(settings)) == 3 and all(len(setting) <= 80 for setting in settings)
 
 
 def test_ones_own_parts_are_a_setting(tmp_path):

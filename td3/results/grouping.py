@@ -4,13 +4,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from td3.config import GROUPS, SETTINGS
+from td3.config import GROUPS, SETTINGS, Config
 from td3.config.files import read_toml
 from td3.config.values import in_words
 from td3.errors import ConfigError
 from td3.results.records import Run
 from td3.storage.study import SPEC
-from td3.wording import brief, one_line
+from td3.wording import one_line
 
 LONGEST_LABEL = 80
 # These do not change what a run learns up to a step; env and seed are no setting to compare.
@@ -32,8 +32,21 @@ def labelled(runs: Sequence[Run]) -> list[tuple[str, Run]]:
         labels[run.name] = f"{label} (not in a study)" if label in taken else label
     order = {name: place for place, name in enumerate(names_in_studies(studies.values()))}
     last = len(order)
-    pairs = [(one_line(labels[run.name], LONGEST_LABEL), run) for run in runs]
-    return sorted(pairs, key=lambda pair: last if studies[pair[1].name] is None else order.get(pair[0], last))
+    ranks = {name: order.get(label, last) if studies[name] else last for name, label in labels.items()}
+    shown = shortened(labels.values())
+    return [(shown[labels[run.name]], run) for run in sorted(runs, key=lambda run: ranks[run.name])]
+
+
+def shortened(labels: Iterable[str]) -> dict[str, str]:
+    """Returns each label as it is shown, on one line and not too long; different ones stay different."""
+    shown: dict[str, str] = {}
+    for label in dict.fromkeys(labels):
+        short, number = one_line(label, LONGEST_LABEL), 1
+        while short in shown.values():
+            number += 1
+            short = f"{one_line(label, LONGEST_LABEL - 4)} #{number}"
+        shown[label] = short
+    return shown
 
 
 def study_of(run: Run) -> Path | None:
@@ -71,55 +84,55 @@ def place_of(study: Path | None, studies: Iterable[Path | None]) -> str:
 
 
 def labels_by_difference(runs: Sequence[Run]) -> list[str]:
-    """Returns a label for each run: the settings in which runs of one environment differ, as actor_lr=0.001."""
+    """Returns a label for each run: the settings in which runs differ, as far as they are not the preset's own."""
     by_env: dict[str, list[Run]] = {}
     for run in runs:
         by_env.setdefault(run.env, []).append(run)
-    names = list(dict.fromkeys(name for several in by_env.values() for name in names_that_differ(several)))
-    if "preset" in names:  # it says what those that follow from it would repeat
-        rest = [name for name in names if name != "preset" and not follows(name, "preset", by_env.values())]
-        names = ["preset", *rest]
-    return [label_of(run, names) for run in runs]
-
-
-def follows(name: str, other: str, groups: Iterable[Sequence[Run]]) -> bool:
-    """Says whether one setting has one value for each value of another, in every environment."""
-    for runs in groups:
-        pairs = {(written(run, other), written(run, name)) for run in runs}
-        if len(pairs) > len({first for first, _ in pairs}):
-            return False
-    return True
+    names = dict.fromkeys(name for several in by_env.values() for name in names_that_differ(several))
+    return [label_of(run, list(names)) for run in runs]
 
 
 def names_that_differ(runs: Sequence[Run]) -> list[str]:
     """Returns the settings that do not have the same value in all runs; those of the user's own parts, too."""
     names = dict.fromkeys(name for run in runs for name in settings_of(run) if name not in NOT_COMPARED)
-    return [name for name in names if len({written(run, name) for run in runs}) > 1]
+    return [name for name in names if len({repr(value_of(run, name)) for run in runs}) > 1]
 
 
 def settings_of(run: Run) -> dict[str, Any]:
     """Returns the settings of a run, and the names of its own parts as if they were settings."""
     parts = run.config.get("parts")
-    return {**{name: value for name, value in run.config.items() if name != "parts"}, **as_dict(parts)}
+    settings = {name: value for name, value in run.config.items() if name != "parts"}
+    return {**settings, **(parts if isinstance(parts, dict) else {})}
 
 
-def as_dict(value: Any) -> dict[str, Any]:
-    """Returns a dict as it is, and an empty one for anything else."""
-    return value if isinstance(value, dict) else {}
-
-
-def written(run: Run, name: str) -> str:
-    """Writes the value of a setting; one that is newer than the run has its default."""
+def value_of(run: Run, name: str) -> Any:
+    """Returns the value of a setting; one that is newer than the run has its default."""
     default = SETTINGS[name].default if name in SETTINGS else None
     value = settings_of(run).get(name, default)
-    if value is None and name in ("actor_hidden", "critic_hidden"):
-        value = settings_of(run).get("hidden")
-    return brief(tuple(value) if isinstance(value, list) else value, in_words)
+    return list(value) if isinstance(value, tuple) else value
 
 
 def label_of(run: Run, names: Sequence[str]) -> str:
-    """Writes the settings that differ; where none does, the preset's name."""
-    if not names:
-        preset = run.config.get("preset")
+    """Writes those of the settings that are not the preset's own in this environment; if none, the preset's name."""
+    preset = run.config.get("preset")
+    parts = [("preset", preset)] if "preset" in names else []
+    given: dict[str, Any] = {"env": run.env, "preset": preset}
+    usual = defaults(given)
+    for name in names:
+        value = value_of(run, name)
+        if name == "preset" or (name in usual and value == usual[name]):
+            continue
+        parts.append((name, value))
+        given[name] = value
+        usual = defaults(given) or usual  # others follow from it: the end of the warm-up, say
+    if not parts:
         return preset if isinstance(preset, str) and preset else "all runs"
-    return " ".join(f"{name}={written(run, name)}" for name in names)
+    return " ".join(f"{name}={in_words(tuple(value) if isinstance(value, list) else value)}" for name, value in parts)
+
+
+def defaults(given: dict[str, Any]) -> dict[str, Any]:
+    """Returns all settings of a run for which these are given; none where they are no settings of ours."""
+    try:
+        return Config(**given).to_data()
+    except (ConfigError, TypeError):
+        return {}

@@ -26,6 +26,7 @@ DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (5, 1, 1, 1)))  # of settings b
 DOTS = ((0, (4, 2)), (0, (1, 1.5)), (0, (4, 1.5, 1, 1.5)), (0, (8, 2)), (0, (2, 3)))  # of published figures
 ENDINGS = (".svg", ".png", ".pdf")
 COLUMNS = 3
+LEGEND_ROW = 0.19  # inches
 THRESHOLDS = 201
 AXES = (STEPS, TIME)
 HOUR, MINUTE = 3_600.0, 60.0
@@ -61,18 +62,19 @@ def plot_curves(compared: Compared, path: str | Path, against: str = STEPS) -> N
 def plot_chart(axes: Any, compared: Compared, tasks: Sequence[Task], against: str) -> None:
     """Plots one environment, or the interquartile mean of several."""
     several, end, unit = len(tasks) > 1, 0.0, unit_of(tasks, against)
+    crowded = len(compared.settings) > len(COLOURS)  # then thin lines and bands would hide the thick ones
     settings = [one for one in compared.settings if all(one in task.groups for task in tasks)]
     for setting in settings:
         colour, dash = look_of(compared, setting)
         lines = [] if several else seed_lines(tasks[0], setting, against)
-        for places, scores in lines:
+        for places, scores in [] if crowded else lines:
             axes.plot(places / unit, scores, color=colour, linestyle=dash, linewidth=0.8, alpha=pale(len(lines)))
         ends = [places[-1] for places, _ in lines if np.isfinite(places[-1])]
         if curve := curve_of(tasks, setting, against):
             seeds = seeds_text(compared, setting)
             label = readable(f"{setting}: {'' if seeds == '1 seed' else 'IQM of '}{seeds}")
             axes.plot(curve.places / unit, curve.iqm, color=colour, linestyle=dash, linewidth=2.4, label=label)
-            if curve.low is not None:
+            if curve.low is not None and not crowded:
                 axes.fill_between(curve.places / unit, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
             ends.append(curve.places[-1])
         end = max(end, *ends) if ends else end
@@ -232,6 +234,8 @@ def finish_all(figure: Any, all_axes: Sequence[Any]) -> None:
     longest = max(map(len, handles))
     inches = figure.get_size_inches()[0]
     columns = max(1, min(len(handles), int(inches * 15 // (longest + 6))))
+    rows = -(-len(handles) // columns)
+    figure.set_figheight(figure.get_figheight() + LEGEND_ROW * max(0, rows - 2))
     figure.legend(
         handles.values(), handles.keys(), loc="outside lower center", ncols=columns, frameon=False, fontsize=9
     )

@@ -74,12 +74,12 @@ def sentence(
 
 
 def needed(versus: Versus, seeds: int) -> str:
-    """Says about how many seeds would show the difference, if it is as large as it looks."""
+    """Says about how many seeds would show a difference as large as the one seen."""
     if versus.needed is None:
         return ""
     least = max(versus.needed, seeds + 1)
     how_many = f"about {least:,}" if least <= MOST_SEEDS else f"more than {MOST_SEEDS:,}"
-    return f" If it is as large as it looks, {how_many} seeds of each would show it."
+    return f" To show a difference of this size takes {how_many} seeds of each."
 
 
 def method(compared: Compared) -> list[str]:
