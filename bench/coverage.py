@@ -31,7 +31,7 @@ SEEDS = (3, 4, 5, 6, 8, 10, 20, 30)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--studies", type=int, default=4_000, help="imagined studies for each number (default 4,000)")
-    parser.add_argument("--tests", type=int, default=1_000, help="of them with a test (default 1,000)")
+    parser.add_argument("--tests", type=int, default=10_000, help="studies to test for a difference (default 10,000)")
     chosen = parser.parse_args()
     for name, draw in DISTRIBUTIONS.items():
         print(

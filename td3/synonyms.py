@@ -163,6 +163,7 @@ COMMANDS = {
     "explain": "tutorial demo",
     "study": "sweep grid seeds experiment experiments batch",
     "runs": "list ls",
+    "compare": "rliable statistics stats iqm significance aggregate versus diff",
     "td3 --help": "help usage",
     "td3 --version": "version",
 }

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -219,6 +220,24 @@ def test_a_record_without_times_has_none(tmp_path, capsys):
     assert (tmp_path / "t.png").stat().st_size > 5_000
 
 
+def test_runs_are_compared_after_the_same_training_time(tmp_path, capsys):
+    for seed in range(2):
+        forge(tmp_path / f"fast{seed}", [1.0, 2.0, 3.0, 4.0], speed=100.0, seed=seed, tau=0.1)
+        forge(tmp_path / f"slow{seed}", [5.0, 6.0 + seed], speed=25.0, seed=seed, tau=0.2)
+    forge(tmp_path / "short", [9.0], seed=2, tau=0.2)
+    found = compare(tmp_path, at="40s")
+    (task,) = found.tasks
+    assert {label: group.values.tolist() for label, group in task.groups.items()} == {
+        "tau=0.1": [4, 4],
+        "tau=0.2": [5, 5],
+    }
+    assert list(found.left_out) == [str(tmp_path / "short")]
+    assert "Hopper-v5 after 40 s of training" in found.table() and "tau=0.2 was at step 1,000 then" in found.table()
+    (task,) = compared(capsys, tmp_path, "--at", "0.35min")["environments"]
+    assert (task["step"], task["seconds"]) == (None, 21.0)
+    assert [one["mean"] for one in task["settings"]] == [2.0]  # no evaluation of the other was as early
+
+
 def test_curves_end_where_the_first_run_ends_and_are_interpolated_in_time(tmp_path):
     forge(tmp_path / "a", [10.0, 20.0, 30.0], speed=100.0, seed=0)
     forge(tmp_path / "b", [20.0, 40.0], speed=50.0, seed=1)
@@ -407,6 +426,9 @@ def test_hostile_names_are_shown_and_break_nothing(tmp_path, capsys):
         (["empty"], "RUN", "empty"),
         (["study", "--baseline", "c"], "--baseline", "c"),
         (["study", "--at", "0"], "--at", 0),
+        (["study", "--at", "3days"], "--at", "3days"),
+        (["study", "--at", "1.2.3s"], "--at", "1.2.3s"),
+        (["study", "--at", "2h"], "--at", "7,200 s"),
         (["study", "--at", "6000"], "--at", "5,000"),
         (["study", "--at", "10"], "--at", "10"),
         (["study", "--last", "x"], "--last", "x"),
@@ -478,6 +500,15 @@ def test_thirty_settings_and_thirty_seeds_are_compared(tmp_path):
     found.plot(tmp_path / "many.png")
     (sentence,) = compare(tmp_path / "deep").verdicts()
     assert "b is better than a" in sentence
+
+
+def test_the_documented_python_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    forge_study(Path("studies/networks"), {"author": A, "small": B})
+    page = (Path(__file__).parents[1] / "docs/many-runs.md").read_text()
+    (code,) = re.findall(r"```python\n(from td3 import results.*?)```", page, re.DOTALL)
+    exec(code, {})
+    assert "| small | 4 | 222.5" in capsys.readouterr().out and Path("networks.pdf").stat().st_size > 5_000
 
 
 def test_a_study_that_was_trained_is_compared(tmp_path, capsys):

@@ -1,6 +1,8 @@
 """Compares settings over seeds: reads runs, groups them, and computes the statistics of each group."""
 
+import contextlib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,16 +10,19 @@ from typing import Any
 
 import numpy as np
 
+from td3.config.values import whole_number_in
 from td3.errors import ConfigError
 from td3.results.grouping import labelled
 from td3.results.published import Figure, figures_for
 from td3.results.records import Run, read_runs
 from td3.results.scales import BASELINE, PUBLISHED, Scale, baseline_scale, published_scale, scales_in
-from td3.results.selection import nothing_left, of_env, task_of, usable, without_copies
+from td3.results.selection import nothing_left, of_env, task_at_step, task_at_time, usable, without_copies
 from td3.results.statistics import RESAMPLES
 from td3.results.summaries import Bootstrap, compared, summaries_of_all, summary, versus_by_pair
 from td3.results.tasks import Compared, Task
 from td3.wording import brief, did_you_mean
+
+LONGEST = 1e9  # seconds of training, some thirty years
 
 
 class Comparison(Compared):
@@ -62,7 +67,7 @@ def compare(
     paths: str | Path | Iterable[str | Path],
     *,
     baseline: str | None = None,
-    at: int | None = None,
+    at: int | str | None = None,
     last: int = 1,
     normalize: str | Path | None = None,
     published: bool = True,
@@ -71,24 +76,30 @@ def compare(
 ) -> Comparison:
     """Compares the settings of runs, of folders with runs below them, and of studies.
 
-    `at` is the step at which runs are compared; by default the last evaluation that every run of an environment has.
+    `at` is the step at which runs are compared, or the training time as `90s`, `10min` or `2h`; by default it is the
+    last evaluation that every run of an environment has.
     `last` averages so many evaluations of each run. `normalize` is `published`, `baseline` or the path of a TOML file
     with low and high for each environment. The same runs give the same numbers: `seed` is that of the bootstrap.
 
     >>> print(td3.results.compare("studies/networks").table())
     """
+    if isinstance(last, bool) or not isinstance(last, int) or last < 1:
+        raise ConfigError(f"--last must be a whole number, at least 1; got {brief(last)}.")
+    step, seconds = place_of(at)
     runs, left_out = read_runs([paths] if isinstance(paths, str | Path) else paths)
-    for name, value in (("--last", last), ("--at", at)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise ConfigError(f"{name} must be a whole number, at least 1; got {brief(value)}.")
     notes: list[str] = []
     enough = [run for run in runs if usable(run, last, left_out)]
     kept = without_copies(labelled(enough), left_out)
     chosen = {env: own for env in dict.fromkeys(run.env for _, run in kept) if (own := of_env(kept, env))}
-    tasks = [task_of(env, own, at, last, left_out, notes) for env, own in chosen.items()]
+    tasks = [
+        task_at_time(env, own, seconds, last, left_out, notes)
+        if seconds
+        else task_at_step(env, own, step, last, left_out, notes)
+        for env, own in chosen.items()
+    ]
     tasks = [task for task in tasks if task.groups]
     if not tasks:
-        raise nothing_left(left_out, at)
+        raise nothing_left(left_out, None if at is None else str(at))
     settings = list(dict.fromkeys(label for label, _ in kept if any(label in task.groups for task in tasks)))
     if baseline is not None and baseline not in settings:
         known = ", ".join(settings)
@@ -111,6 +122,22 @@ def compare(
     notes += notes_about([score.run for task in tasks for group in task.groups.values() for score in group.scores])
     how = None if normalize is None else str(normalize)
     return Comparison(tasks, settings, baseline, last, how, overall, left_out, notes, len(pairs))
+
+
+def place_of(at: Any) -> tuple[int | None, float | None]:
+    """Returns the step or the seconds of training at which runs are compared; neither if it is not given."""
+    if at is None:
+        return None, None
+    if isinstance(at, str) and (found := re.fullmatch(r"([0-9.]+) ?(s|min|h)", at)):
+        with contextlib.suppress(ValueError):
+            seconds = float(found[1]) * {"s": 1, "min": 60, "h": 3_600}[found[2]]
+            if 0 < seconds <= LONGEST:
+                return None, seconds
+    with contextlib.suppress(ValueError):
+        step = whole_number_in(at) if isinstance(at, str) else at
+        if isinstance(step, int) and not isinstance(step, bool) and step >= 1:
+            return step, None
+    raise ConfigError(f"--at must be a step, or a training time as 90s, 10min or 2h; got {brief(at)}.")
 
 
 def with_scales(tasks: list[Task], normalize: str | Path | None, baseline: str) -> list[Task]:

@@ -33,7 +33,8 @@ def task_data(task: Task) -> dict[str, Any]:
     """Returns one environment."""
     return {
         "env": task.env,
-        "step": task.step,
+        "step": task.step if task.seconds is None else None,
+        "seconds": task.seconds,
         "scale": task.scale._asdict() if task.scale else None,
         "settings": [{**summary_data(one), **runs_data(task, one.setting)} for one in task.summaries],
         "published": [{**figure._asdict(), "source": figure.source._asdict()} for figure in task.published],

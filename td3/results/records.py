@@ -40,17 +40,21 @@ class Run:
     running: bool
     changes: dict[int, list[str]] = field(default_factory=dict)  # settings that changed, by step
 
-    def at(self, step: float, last: int = 1) -> tuple[int, float, float]:
-        """Returns step, mean return and training seconds of the evaluation at or before a step.
+    def score(self, number: int, last: int = 1) -> tuple[int, float, float]:
+        """Returns step, mean return and training seconds of the evaluation with this number, counted from 1.
 
         With `last`, the return is the mean of so many evaluations up to it. There must be as many.
         """
-        end = int(np.searchsorted(self.steps, step, side="right"))
-        return int(self.steps[end - 1]), float(self.returns[end - last : end].mean()), float(self.seconds[end - 1])
+        returns = self.returns[number - last : number]
+        return int(self.steps[number - 1]), float(returns.mean()), float(self.seconds[number - 1])
 
     def evaluations_until(self, step: float) -> int:
         """Returns how many evaluations there are at or before a step."""
         return int(np.searchsorted(self.steps, step, side="right"))
+
+    def evaluations_within(self, seconds: float) -> int:
+        """Returns how many evaluations there are within a training time."""
+        return int(np.searchsorted(self.seconds, seconds, side="right"))
 
 
 def read_runs(paths: Iterable[str | Path]) -> tuple[list[Run], dict[str, str]]:

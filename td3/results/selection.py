@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from td3.errors import ConfigError
 from td3.results.records import Run
 from td3.results.tasks import Group, Score, Task
@@ -38,7 +40,7 @@ def of_env(pairs: Sequence[tuple[str, Run]], env: str) -> list[tuple[str, Run]]:
     return [(label, run) for label, run in pairs if run.env == env]
 
 
-def task_of(
+def task_at_step(
     env: str,
     pairs: Sequence[tuple[str, Run]],
     at: int | None,
@@ -57,23 +59,67 @@ def task_of(
             f"{env} is compared at step {step:,}, the last that every run evaluated: {slowest[0]}{others} got no "
             f"further, others to {longest:,}. --at {longest} leaves out {counted(short, 'run')}."
         )
-    groups: dict[str, list[Score]] = {}
-    for label, run in pairs:
+    numbers = {}
+    for _, run in pairs:
         if run.reached < step:
             left_out[run.name] = f"is at step {run.reached:,}, before {step:,}"
-        elif run.evaluations_until(step) < last:
-            left_out[run.name] = f"has {counted(run.evaluations_until(step), 'evaluation')} up to step {step:,}"
-        elif not math.isfinite((score := Score(run, *run.at(step, last))).value):
-            left_out[run.name] = f"has an evaluation that is no number, up to step {step:,}"
+        elif (number := run.evaluations_until(step)) < last:
+            left_out[run.name] = f"has {counted(number, 'evaluation')} up to step {step:,}"
         else:
-            groups.setdefault(label, []).append(score)
-    used = sorted({score.step for scores in groups.values() for score in scores})
+            numbers[run.name] = number
+    groups = grouped(pairs, numbers, last, left_out)
+    used = used_steps(groups)
     if len(used) > 1:
         notes.append(f"{env}: the evaluations that count are at steps {used[0]:,} to {used[-1]:,}.")
-    return Task(env, step, {label: Group(label, scores) for label, scores in groups.items()}, None, [])
+    return Task(env, step, groups, None, [])
 
 
-def nothing_left(left_out: dict[str, str], at: int | None) -> ConfigError:
+def task_at_time(
+    env: str, pairs: Sequence[tuple[str, Run]], seconds: float, last: int, left_out: dict[str, str], notes: list[str]
+) -> Task:
+    """Compares the runs of one environment after the same training time, at whatever step each was then."""
+    numbers = {}
+    for _, run in pairs:
+        if not np.isfinite(run.seconds).all():
+            left_out[run.name] = "has no times in its record"
+        elif run.seconds[-1] < seconds:
+            left_out[run.name] = (
+                f"was last evaluated after {run.seconds[-1]:,.4g} s of training, before {seconds:,.4g} s"
+            )
+        elif (number := run.evaluations_within(seconds)) < last:
+            left_out[run.name] = f"has {counted(number, 'evaluation')} in {seconds:,.4g} s of training"
+        else:
+            numbers[run.name] = number
+    groups = grouped(pairs, numbers, last, left_out)
+    for label, group in groups.items():
+        used = used_steps({label: group})
+        steps = f"step {used[0]:,}" if len(used) == 1 else f"steps {used[0]:,} to {used[-1]:,}"
+        notes.append(f"{env}: {label} was at {steps} then.")
+    return Task(env, min(used_steps(groups), default=0), groups, None, [], seconds)
+
+
+def grouped(
+    pairs: Sequence[tuple[str, Run]], numbers: dict[str, int], last: int, left_out: dict[str, str]
+) -> dict[str, Group]:
+    """Returns the groups of an environment: of each run the evaluation with the number by its name."""
+    groups: dict[str, list[Score]] = {}
+    for label, run in pairs:
+        if run.name not in numbers:
+            continue
+        score = Score(run, *run.score(numbers[run.name], last))
+        if math.isfinite(score.value):
+            groups.setdefault(label, []).append(score)
+        else:
+            left_out[run.name] = f"has an evaluation that is no number, up to step {score.step:,}"
+    return {label: Group(label, scores) for label, scores in groups.items()}
+
+
+def used_steps(groups: dict[str, Group]) -> list[int]:
+    """Returns the steps of the evaluations that count, each once."""
+    return sorted({score.step for group in groups.values() for score in group.scores})
+
+
+def nothing_left(left_out: dict[str, str], at: str | None) -> ConfigError:
     """Makes the error that refuses a comparison without runs, with the first reason."""
     name, reason = next(iter(left_out.items()))
     more = f" ({counted(len(left_out), 'run')} in all)" if len(left_out) > 1 else ""

@@ -30,7 +30,8 @@ def written(compared: Compared, form: str) -> str:
     table, item = (in_markdown, "- ") if form == "markdown" else (in_columns, "")
     blocks: list[list[str]] = []
     for task in compared.tasks:
-        head = f"{task.env} at step {task.step:,}{what(compared, task)}"
+        place = f"after {time_text(task.seconds)} of training" if task.seconds else f"at step {task.step:,}"
+        head = f"{task.env} {place}{what(compared, task)}"
         blocks.append([f"**{escaped(head)}**", ""] if form == "markdown" else [head])
         blocks[-1] += table(rows_of(task.summaries, digits_of(task)))
         if task.published:
@@ -192,7 +193,8 @@ def as_csv(compared: Compared) -> str:
     table = csv.DictWriter(out, CSV_COLUMNS, lineterminator="\n")
     table.writeheader()
     for task in compared.tasks:
-        table.writerows(csv_row(one, task.env, task.step) for one in task.summaries)
+        step = task.step if task.seconds is None else ""
+        table.writerows(csv_row(one, task.env, step) for one in task.summaries)
     table.writerows(csv_row(one, "all", "") for one in compared.overall)
     return out.getvalue()
 

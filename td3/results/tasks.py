@@ -77,10 +77,11 @@ class Task:
     """One environment: the step at which its runs are compared, their groups and the statistics."""
 
     env: str
-    step: int
+    step: int  # that was asked for, or the last that all runs evaluated; of a comparison by time the first that counts
     groups: dict[str, Group]
     scale: Scale | None
     published: list[Figure]
+    seconds: float | None = None  # of training, where runs are compared by time
     summaries: list[Summary] = field(default_factory=list)
 
     def scaled(self, values: Any) -> Any:

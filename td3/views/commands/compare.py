@@ -4,7 +4,7 @@ from argparse import Namespace
 
 from td3.errors import ConfigError
 from td3.views.extras import needs
-from td3.views.flags import Parser, number_for, whole_number
+from td3.views.flags import Parser, whole_number
 from td3.views.speaking import answer, printable, say, write_out
 from td3.wording import brief, did_you_mean
 
@@ -15,7 +15,7 @@ FORMATS, AXES = ("text", "markdown", "csv", "json"), ("steps", "time")
 def add_arguments(parser: Parser) -> None:
     """Adds the flags of this command."""
     parser.usage = (
-        "td3 compare RUN…|STUDY… [--baseline NAME] [--at STEP] [--last N] [--normalize HOW] [--format FORMAT] "
+        "td3 compare RUN…|STUDY… [--baseline NAME] [--at STEP|TIME] [--last N] [--normalize HOW] [--format FORMAT] "
         "[--picture FILE] [--against time] [--profile FILE] [--no-published] [--json]"
     )
     parser.add_argument("runs", nargs="+", metavar="RUN", help="runs, folders with runs below them, studies")
@@ -23,7 +23,10 @@ def add_arguments(parser: Parser) -> None:
         "--baseline", metavar="NAME", help="the setting that others are compared with (default: the first)"
     )
     parser.add_argument(
-        "--at", metavar="STEP", help="compare at this step (default: the last evaluation that all runs have)"
+        "--at",
+        metavar="STEP|TIME",
+        help="compare at this step, or after this training time, as 90s, 10min or 2h (default: at the last evaluation "
+        "that all runs have)",
     )
     parser.add_argument("--last", metavar="N", default="1", help="average the last N evaluations of a run (default: 1)")
     parser.add_argument(
@@ -48,7 +51,6 @@ def run(chosen: Namespace) -> int:
     if chosen.against and not chosen.picture:
         raise ConfigError(f"--against is about the picture: name one with --picture FILE; got {brief(chosen.against)}.")
     last = whole_number("--last", chosen.last, 1)
-    at = None if chosen.at is None else number_for("steps", "--at", chosen.at)
     from td3.results.comparison import compare
     from td3.results.pictures import check_picture
 
@@ -59,7 +61,7 @@ def run(chosen: Namespace) -> int:
     found = compare(
         chosen.runs,
         baseline=chosen.baseline,
-        at=at,
+        at=chosen.at,
         last=last,
         normalize=chosen.normalize,
         published=not chosen.no_published,
