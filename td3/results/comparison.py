@@ -81,7 +81,7 @@ def compare(
     `last` averages so many evaluations of each run. `normalize` is `published`, `baseline` or the path of a TOML file
     with low and high for each environment. The same runs give the same numbers: `seed` is that of the bootstrap.
 
-    >>> print(td3.results.compare("studies/networks").table())
+    >>> print(results.compare("studies/networks").table())
     """
     if isinstance(last, bool) or not isinstance(last, int) or last < 1:
         raise ConfigError(f"--last must be a whole number, at least 1; got {brief(last)}.")

@@ -12,8 +12,7 @@ from td3.errors import ConfigError, RunError
 from td3.metrics import CHANGED
 from td3.results.statistics import Array
 from td3.storage.record import read_metrics
-from td3.storage.runs import find, in_order, read_object
-from td3.storage.study import is_locked
+from td3.storage.runs import find, in_order, is_written, read_object
 from td3.wording import brief, one_line
 
 SCORE, SPEED = "eval/mean_return", "time/steps_per_second"
@@ -116,7 +115,7 @@ def read_run(name: str, path: Path) -> Run:
         seconds=record.seconds_at(steps),
         reached=record.reached,
         goal=whole(config.get("steps")),
-        running=is_locked(path),
+        running=is_written(path),
         changes=record.changes,
     )
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -46,3 +47,25 @@ def read_object(path: Path) -> dict[str, Any]:
 def in_order(name: str) -> list[tuple[int, str]]:
     """Returns what sorts seed-2 before seed-10."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d{1,18})", name)]
+
+
+def is_written(path: Path) -> bool:
+    """Whether a process of this machine writes a run now, as its lock says; the lock itself is not touched."""
+    try:
+        holder = read_object(path / "lock")
+        return holder["host"] == socket.gethostname() and alive(int(holder["pid"]))
+    except (RunError, KeyError, TypeError, ValueError):
+        return False
+
+
+def alive(pid: int) -> bool:
+    """Returns whether a process with this id runs on this machine."""
+    if pid <= 0:  # would be a whole group of processes
+        return False
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from td3.errors import RunError
-from td3.storage.runs import read_object
+from td3.storage.runs import alive, read_object
 from td3.views.web.files import decoded_lines, open_regular, stamp, tail
 from td3.views.web.findings import Findings
 
@@ -214,19 +214,6 @@ def is_folder(path: Path) -> bool:
         return stat.S_ISDIR(path.lstat().st_mode)
     except OSError:
         return False
-
-
-def alive(pid: int) -> bool:
-    """Returns whether a process with this id runs on this machine."""
-    if pid <= 0:  # would be a whole group of processes
-        return False
-    try:
-        os.kill(pid, 0)
-    except PermissionError:
-        return True
-    except (OSError, OverflowError):
-        return False
-    return True
 
 
 def whole(value: Any) -> int | None:
