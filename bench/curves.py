@@ -18,10 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from td3.results.pictures import COLOURS, PUBLISHED, plot_seeds, set_up
 from td3.storage import read_metrics
-
-OURS = ("#1d4ed8", "#c2410c", "#15803d", "#7e22ce")
-PUBLISHED = "#64748b"
 
 
 def main() -> None:
@@ -71,7 +69,7 @@ def plot(results: dict[str, Any], published: list[str], picture: Path) -> None:
     presets = list(dict.fromkeys(run["preset"] for run in results["runs"]))
     steps = results["steps"]
     figure, charts = plt.subplots(1, len(presets), figsize=(5.5 * len(presets), 4.6), dpi=150, sharey=True)
-    for colour, preset, axes in zip(OURS, presets, np.atleast_1d(charts), strict=False):
+    for colour, preset, axes in zip(COLOURS, presets, np.atleast_1d(charts), strict=False):
         for words in published:
             whose, file, label = words.split("=")
             if whose == preset:
@@ -83,13 +81,6 @@ def plot(results: dict[str, Any], published: list[str], picture: Path) -> None:
         axes.set_ylabel("")
     figure.tight_layout()
     figure.savefig(picture)
-
-
-def plot_seeds(axes: Any, steps: Any, seeds: Any, colour: str, label: str) -> None:
-    """Plot each seed as a thin line and their mean as a thick one."""
-    for returns in seeds:
-        axes.plot(steps, returns, color=colour, linewidth=1, alpha=0.45 if len(seeds) < 6 else 0.25)
-    axes.plot(steps, np.mean(seeds, axis=0), color=colour, linewidth=2.6, label=f"{label}: mean of {len(seeds)} seeds")
 
 
 def published_curves(file: str, upto: int) -> tuple[Any, Any]:
@@ -106,12 +97,8 @@ def published_curves(file: str, upto: int) -> tuple[Any, Any]:
 
 def finish(figure: Any, axes: Any, title: str, upto: int, legend: str = "best") -> None:
     """Set what all charts of learning curves share."""
-    axes.set(xlabel="environment steps", ylabel="return, mean of 10 episodes without noise", title=title)
-    axes.set_xlim(0, upto)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}k")
-    axes.grid(alpha=0.25)
+    set_up(axes, title, upto, label="return, mean of 10 episodes without noise")
     axes.legend(frameon=False, fontsize=9, loc=legend)
-    axes.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 import td3
-from bench.curves import curve, finish, plot_seeds
+from bench.curves import curve, finish
+from td3.results.pictures import plot_seeds
 
 COLOURS = {"native": "#1d4ed8", "torch": "#c2410c"}
 

@@ -226,6 +226,7 @@ COMMANDS: dict[str, Command] = {
     "td3.load": Command(load),
     "evaluate": spoken("evaluate", "--episodes", "1"),
     "evaluate --json": spoken("evaluate", "--episodes", "1", "--checkpoint", "best", as_json=True),
+    "compare --json": spoken("compare", as_json=True, trusting=False),
     "watch": Command(watch),
     "TD3.load": Command(load_and_learn),
     "resume": spoken("resume", writes=True),

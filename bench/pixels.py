@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench.curves import OURS, curve, finish
+from bench.curves import curve, finish
 from bench.learning import EPISODES, td3
 from td3.config import Config
 from td3.environments import Wrappers, make_envs
+from td3.results.pictures import COLOURS
 
 GOALS = {"Pendulum-v1": -220.0, "InvertedPendulum-v5": 950.0}  # of the mean return
 
@@ -84,7 +85,7 @@ def draw(tasks: list[str], chosen: argparse.Namespace) -> None:
     figure, (above, below) = plt.subplots(2, len(tasks), figsize=(5 * len(tasks), 6), dpi=150, height_ratios=(3, 1))
     for task, axes, strip in zip(tasks, np.atleast_1d(above), np.atleast_1d(below), strict=True):
         config = Config(env=task, preset="pixels")
-        for seed, colour in zip(range(chosen.seeds), OURS, strict=False):
+        for seed, colour in zip(range(chosen.seeds), COLOURS, strict=False):
             steps, means, spreads = curve(chosen.runs / f"{task}-{seed}")
             axes.plot(steps, means, color=colour, linewidth=2, label=f"seed {seed}")
             axes.fill_between(steps, means - spreads, means + spreads, color=colour, alpha=0.12, linewidth=0)

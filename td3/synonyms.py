@@ -164,6 +164,7 @@ COMMANDS = {
     "study": "grid seeds experiment experiments batch",
     "tune": "sweep search optimize optimise optuna hpo hyperparameters",
     "runs": "list ls",
+    "compare": "rliable statistics stats iqm significance aggregate versus diff",
     "td3 --help": "help usage",
     "td3 --version": "version",
 }

@@ -22,6 +22,12 @@ def brief(value: Any, write: Callable[[Any], str] = repr) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 30]} … {text[-20:]}"
 
 
+def one_line(text: str, most: int = LONGEST) -> str:
+    """Makes somebody's text fit for a table or a chart: no control characters, and not longer than `most`."""
+    shown = "".join(sign if sign.isprintable() else "\ufffd" for sign in text[: most + 1])
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+
+
 def letters(name: str) -> str:
     """Returns a name without its spelling: `--Batch-Size`, `batch_size` and `batchSize` are the same."""
     return name.replace("-", "").replace("_", "").casefold()

@@ -224,7 +224,7 @@ def test_views_read_the_record_of_a_run_and_never_import_what_trains():
 
 
 @pytest.mark.parametrize(
-    "module", ["td3", "td3.config", "td3.views.cli", "td3.views.page_host", "td3.views.web.server"]
+    "module", ["td3", "td3.config", "td3.results", "td3.views.cli", "td3.views.page_host", "td3.views.web.server"]
 )
 def test_what_must_answer_at_once_loads_nothing_that_trains(module):
     names = [f"td3.{room}" for room in sorted(TRAINS)] + [
@@ -273,6 +273,7 @@ WRITES = {
     "td3.video.files": "td3 video writes the file that the user names",
     "td3.benchmark.report": "td3 bench --picture draws the file that the user names",
     "td3.studies.tune_picture": "td3 tune --picture draws the file that the user names",
+    "td3.results.pictures": "td3 compare --picture and --profile plot the files that the user names",
     "td3.learner.native.__main__": "--renew writes a C++ header of the source tree",
 }
 

@@ -1,12 +1,12 @@
 """The runs below a folder as plain data, each with the settings in which they differ; nothing that trains is loaded."""
 
 import contextlib
-import re
 from pathlib import Path
 from typing import Any
 
 from td3.errors import RunError
-from td3.views.web.runs import Watched, find
+from td3.storage.runs import find, in_order
+from td3.views.web.runs import Watched
 
 WORDS = {"live": "running"}  # what the page calls otherwise
 NOT_COMPARED = ("env", "seed", "steps", "parts")  # each has a column of its own, or is no setting
@@ -51,8 +51,3 @@ def names_that_differ(configs: list[dict[str, Any]]) -> list[str]:
     """Returns the settings that do not have the same value in all runs that have them."""
     names = dict.fromkeys(name for config in configs for name in config if name not in NOT_COMPARED)
     return [name for name in names if len({repr(config[name]) for config in configs if name in config}) > 1]
-
-
-def in_order(name: str) -> list[tuple[int, str]]:
-    """Returns what sorts seed-2 before seed-10."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d{1,18})", name)]

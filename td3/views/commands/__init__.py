@@ -10,6 +10,7 @@ from typing import Protocol
 from td3.views.commands import (
     bench,
     check,
+    compare,
     doctor,
     evaluate,
     explain,
@@ -48,6 +49,7 @@ COMMANDS: dict[str, Command] = {
     "study": study,
     "tune": tune,
     "runs": runs,
+    "compare": compare,
     "selftest": selftest,
     "watch": watch,
     "explain": explain,

@@ -11,20 +11,10 @@ from typing import Any
 import msgspec
 
 from td3.errors import RunError
-from td3.storage import disk
 
-LARGEST_JSON = 2**20
 CHUNK = 2**22  # bytes read at once: the most that is ever held of a file
 LONGEST_LINE = 2**20  # a longer one is no line of ours
 ENDING = 64  # bytes before the place reached, by which a file is known again
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """A small JSON object."""
-    try:
-        return msgspec.json.decode(disk.read(path, LARGEST_JSON), type=dict[str, Any])
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        raise RunError(f"{path.name} is no JSON object.") from None
 
 
 class GrowingLines:

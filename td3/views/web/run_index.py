@@ -12,10 +12,11 @@ import numpy as np
 from td3.config import GROUPS
 from td3.errors import RunError
 from td3.metrics import METRICS
+from td3.storage.runs import find
 from td3.views.findings import command_line
 from td3.views.web.files import stamp
 from td3.views.web.findings import as_data, near
-from td3.views.web.runs import Run, Watched, find, text
+from td3.views.web.runs import Run, Watched, text
 from td3.views.web.series import Points, Record, Shown, names_in
 from td3.views.web.updates import Updates
 

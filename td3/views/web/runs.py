@@ -1,4 +1,4 @@
-"""Finds the runs below a folder and the state of each: live, finished, stopped, failed or broken."""
+"""The state of each run below a folder: live, finished, stopped, failed or broken."""
 
 import contextlib
 import hashlib
@@ -6,18 +6,16 @@ import os
 import socket
 import stat
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from td3.errors import RunError
-from td3.views.web.files import decoded_lines, open_regular, read_object, stamp, tail
+from td3.storage.runs import alive, read_object
+from td3.views.web.files import decoded_lines, open_regular, stamp, tail
 from td3.views.web.findings import Findings
 
-DEEPEST = 6  # folders below the one that is watched
-MOST_RUNS, MOST_FOLDERS = 10_000, 20_000
 LAST_ROWS = 2**16  # bytes of metrics in which the newest numbers stand
 LONGEST_SENTENCE = 500  # characters of why a run failed
 SILENCE = 60.0  # seconds after which a run on another machine no longer counts as live
@@ -63,25 +61,6 @@ class _Goal(msgspec.Struct):
 class _State(msgspec.Struct):
     config: _Goal
     stopped: Any = None  # why the run stopped by itself
-
-
-def find(root: Path) -> Iterator[Path]:
-    """Every run's folder at or below `root`, whole or not; links are not followed, and a run holds no other run."""
-    waiting, found, looked = [(root, 0)], 0, 0
-    while waiting and found < MOST_RUNS and looked < MOST_FOLDERS:
-        folder, depth = waiting.pop()
-        looked += 1
-        try:
-            with os.scandir(folder) as entries:
-                kinds = {one.name: one.is_dir(follow_symlinks=False) for one in entries}
-        except OSError:
-            continue
-        below = sorted(name for name, is_folder in kinds.items() if is_folder)
-        if "checkpoints" in below or {"config.json", "metrics.jsonl"} <= kinds.keys():
-            found += 1
-            yield folder
-        elif depth < DEEPEST:
-            waiting += [(folder / name, depth + 1) for name in reversed(below) if not name.startswith(".")]
 
 
 class Watched:
@@ -240,19 +219,6 @@ def is_folder(path: Path) -> bool:
         return stat.S_ISDIR(path.lstat().st_mode)
     except OSError:
         return False
-
-
-def alive(pid: int) -> bool:
-    """Returns whether a process with this id runs on this machine."""
-    if pid <= 0:  # would be a whole group of processes
-        return False
-    try:
-        os.kill(pid, 0)
-    except PermissionError:
-        return True
-    except (OSError, OverflowError):
-        return False
-    return True
 
 
 def whole(value: Any) -> int | None:
