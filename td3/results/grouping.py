@@ -8,6 +8,7 @@ from td3.config import GROUPS, SETTINGS
 from td3.config.files import read_toml
 from td3.config.values import in_words
 from td3.errors import ConfigError
+from td3.results.files import ENDING
 from td3.results.records import Run
 from td3.storage.study import SPEC
 from td3.wording import brief, one_line
@@ -37,9 +38,9 @@ def labelled(runs: Sequence[Run]) -> list[tuple[str, Run]]:
 
 
 def study_of(run: Run) -> Path | None:
-    """Returns the folder of the study in which a run is: STUDY/env/setting/seed-0."""
+    """Returns the folder of the study in which a run is, STUDY/env/setting/seed-0; files of results have that shape."""
     folder = run.path.parent.parent.parent
-    return folder if (folder / SPEC).is_file() else None
+    return folder if (folder / SPEC).is_file() or run.path.suffix == ENDING else None
 
 
 def names_in_studies(studies: Iterable[Path | None]) -> list[str]:
