@@ -14,7 +14,8 @@ from td3.config.values import whole_number_in
 from td3.errors import ConfigError
 from td3.results.grouping import labelled
 from td3.results.published import Figure, figures_for
-from td3.results.records import Run, read_runs
+from td3.results.reading import read_runs
+from td3.results.records import Run
 from td3.results.scales import BASELINE, PUBLISHED, Scale, baseline_scale, published_scale, scales_in
 from td3.results.selection import nothing_left, of_env, task_at_step, task_at_time, usable, without_copies
 from td3.results.statistics import RESAMPLES
@@ -23,6 +24,8 @@ from td3.results.tasks import Compared, Task
 from td3.wording import brief, did_you_mean
 
 LONGEST = 1e9  # seconds of training, some thirty years
+
+VERSIONS = ("td3", "gymnasium", "mujoco")  # that change results
 
 
 class Comparison(Compared):
@@ -49,6 +52,16 @@ class Comparison(Compared):
     def to_json(self) -> str:
         """Returns all of it as a JSON document."""
         return json.dumps(self.to_data(), allow_nan=False)
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Writes each finished run as one small file below a folder; returns those that are new or changed.
+
+        Such a folder can be compared like the runs themselves.
+        """
+        from td3.results.files import is_finished, save
+
+        groups = [group for task in self.tasks for group in task.groups.values()]
+        return save([(group.setting, run) for group in groups for run in group.runs if is_finished(run)], folder)
 
     def plot(self, path: str | Path, against: str = "steps") -> None:
         """Plots the learning curves to a .svg, .png or .pdf file, against `steps` or `time`."""
@@ -175,7 +188,7 @@ def figures_of(task: Task) -> list[Figure]:
 def notes_about(runs: Sequence[Run]) -> list[str]:
     """Says what makes runs less comparable than they look: versions, changed settings, runs that still train."""
     notes = []
-    for package in dict.fromkeys(name for run in runs for name in run.versions):
+    for package in VERSIONS:
         found = sorted({run.versions[package] for run in runs if package in run.versions})
         if len(found) > 1:
             notes.append(f"The runs were made with different versions of {package}: {', '.join(found[:5])}.")

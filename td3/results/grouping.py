@@ -8,6 +8,7 @@ from td3.config import GROUPS, SETTINGS, Config
 from td3.config.files import read_toml
 from td3.config.values import in_words
 from td3.errors import ConfigError
+from td3.results.files import ENDING
 from td3.results.records import Run
 from td3.storage.study import SPEC
 from td3.wording import one_line
@@ -50,9 +51,9 @@ def shortened(labels: Iterable[str]) -> dict[str, str]:
 
 
 def study_of(run: Run) -> Path | None:
-    """Returns the folder of the study in which a run is: STUDY/env/setting/seed-0."""
+    """Returns the folder of the study in which a run is, STUDY/env/setting/seed-0; files of results have that shape."""
     folder = run.path.parent.parent.parent
-    return folder if (folder / SPEC).is_file() else None
+    return folder if (folder / SPEC).is_file() or run.path.suffix == ENDING else None
 
 
 def names_in_studies(studies: Iterable[Path | None]) -> list[str]:

@@ -1,24 +1,24 @@
 """Runs as results: the evaluations of each, its training time at each of them, and the settings it was begun with."""
 
+import contextlib
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from td3.errors import ConfigError, RunError
+from td3.errors import RunError
 from td3.metrics import CHANGED
 from td3.results.statistics import Array
 from td3.storage.record import read_metrics
-from td3.storage.runs import find, in_order, is_written, read_object
-from td3.wording import brief, one_line
+from td3.storage.runs import is_written, read_object
+from td3.wording import one_line
 
-SCORE, SPEED = "eval/mean_return", "time/steps_per_second"
+SCORE, SPREAD, SPEED = "eval/mean_return", "eval/std_return", "time/steps_per_second"
 LARGEST_STEP = 10**15  # of a record that can be believed
 SLOWEST = 1e-9  # steps per second that can be believed
-VERSIONS = ("td3", "gymnasium", "mujoco")  # that change results
+MOST_VERSIONS = 30
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class Run:
     versions: dict[str, str]
     steps: Array  # of the evaluations
     returns: Array  # mean return of each; NaN where it was no number
+    spreads: Array  # standard deviation of the returns of each
     seconds: Array  # of training before each, without evaluations; NaN where it is not known
     reached: int  # the newest step in its record
     goal: int | None
@@ -56,47 +57,9 @@ class Run:
         return int(np.searchsorted(self.seconds, seconds, side="right"))
 
 
-def read_runs(paths: Iterable[str | Path]) -> tuple[list[Run], dict[str, str]]:
-    """Reads every run at or below the paths, each once; and says of those that cannot be compared why, by name."""
-    runs: list[Run] = []
-    unread: dict[str, str] = {}
-    known: set[Path] = set()
-    for given in paths:
-        root = folder_of(given)
-        found = sorted(find(root), key=lambda path: in_order(str(path)))
-        if not found:
-            raise ConfigError(f"RUN must be a run, a study or a folder with runs below it; {str(given)!r} has no run.")
-        for path in found:
-            if (real := path.resolve()) in known:
-                continue
-            known.add(real)
-            name = str(given) if path == root else str(Path(given) / path.relative_to(root))
-            try:
-                runs.append(read_run(one_line(name, 500), path))
-            except RunError as problem:
-                unread[one_line(name, 500)] = one_line(str(problem), 500).rstrip(".")
-    return runs, unread
-
-
-def folder_of(path: str | Path) -> Path:
-    """Returns the path of a folder; refuses what is none."""
-    try:
-        folder = Path(path).absolute()
-        there = folder.is_dir()
-    except (OSError, ValueError, TypeError):
-        raise ConfigError(f"RUN must be the path of a folder; got {brief(path)}.") from None
-    if not there:
-        raise ConfigError(f"RUN must be a run, a study or a folder with runs below it; {str(path)!r} is no folder.")
-    return folder
-
-
 def read_run(name: str, path: Path) -> Run:
     """Reads one run; RunError if its settings or its record cannot be read."""
     config = read_object(path / "config.json")
-    try:
-        versions = read_object(path / "versions.json")
-    except RunError:
-        versions = {}
     record = _Record()
     if (path / "metrics.jsonl").exists():
         for row in read_metrics(path / "metrics.jsonl"):
@@ -109,9 +72,10 @@ def read_run(name: str, path: Path) -> Run:
         env=one_line(env, 60) if isinstance(env, str) else "?",
         seed=whole(config.get("seed")),
         config=config,
-        versions={package: one_line(str(versions[package]), 30) for package in VERSIONS if package in versions},
+        versions=versions_of(path),
         steps=np.array(steps, np.float64),
         returns=np.array([record.scores[step] for step in steps], np.float64),
+        spreads=np.array([record.spreads[step] for step in steps], np.float64),
         seconds=record.seconds_at(steps),
         reached=record.reached,
         goal=whole(config.get("steps")),
@@ -120,11 +84,26 @@ def read_run(name: str, path: Path) -> Run:
     )
 
 
+def versions_of(path: Path) -> dict[str, str]:
+    """Returns the versions that a run was made with, and the engine of its newest checkpoint."""
+    found: dict[str, Any] = {}
+    with contextlib.suppress(RunError):
+        found.update(read_object(path / "versions.json"))
+    with contextlib.suppress(RunError, OSError):
+        names = [one.name for one in (path / "checkpoints").iterdir() if one.name[:1].isdigit()]
+        for name in sorted(names)[-1:]:
+            versions = read_object(path / "checkpoints" / name / "manifest.json").get("versions")
+            found.update(versions if isinstance(versions, dict) else {})
+    texts = {one_line(str(name), 30): one_line(value, 60) for name, value in found.items() if isinstance(value, str)}
+    return dict(list(texts.items())[:MOST_VERSIONS])
+
+
 class _Record:
     """Takes in the rows of a record; what is not as training writes it is passed over."""
 
     def __init__(self) -> None:
         self.scores: dict[int, float] = {}
+        self.spreads: dict[int, float] = {}
         self.changes: dict[int, list[str]] = {}
         self.reached = 0
         self._steps, self._seconds = [0.0], [0.0]  # training time, wherever a row says how fast it was
@@ -136,7 +115,7 @@ class _Record:
             return
         self.reached = max(self.reached, step)
         if SCORE in row:
-            self.scores[step] = number(row[SCORE])
+            self.scores[step], self.spreads[step] = number(row[SCORE]), number(row.get(SPREAD))
         if isinstance(changed := row.get(CHANGED), dict):
             self.changes[step] = [one_line(str(name), 40) for name in changed][:10]
         speed = number(row.get(SPEED))

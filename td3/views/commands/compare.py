@@ -6,7 +6,7 @@ from td3.errors import ConfigError
 from td3.views.extras import needs
 from td3.views.flags import Parser, whole_number
 from td3.views.speaking import answer, printable, say, write_out
-from td3.wording import brief, did_you_mean
+from td3.wording import brief, counted, did_you_mean
 
 HELP = "Compare settings over seeds: statistics, tables and pictures, with published results beside them."
 FORMATS, AXES = ("text", "markdown", "csv", "json"), ("steps", "time")
@@ -16,7 +16,7 @@ def add_arguments(parser: Parser) -> None:
     """Adds the flags of this command."""
     parser.usage = (
         "td3 compare RUN…|STUDY… [--baseline NAME] [--at STEP|TIME] [--last N] [--normalize HOW] [--format FORMAT] "
-        "[--picture FILE] [--against time] [--profile FILE] [--no-published] [--json]"
+        "[--picture FILE] [--against time] [--profile FILE] [--save DIR] [--no-published] [--json]"
     )
     parser.add_argument("runs", nargs="+", metavar="RUN", help="runs, folders with runs below them, studies")
     parser.add_argument(
@@ -39,6 +39,11 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--picture", metavar="FILE", help="plot the learning curves, as .svg, .png or .pdf")
     parser.add_argument("--against", metavar="|".join(AXES), help="the axis of the learning curves (default: steps)")
     parser.add_argument("--profile", metavar="FILE", help="plot the share of runs above each score")
+    parser.add_argument(
+        "--save",
+        metavar="DIR",
+        help="keep each finished run as a small file below DIR, which compares like the runs",
+    )
     parser.add_argument("--no-published", action="store_true", help="leave published results of TD3 out")
 
 
@@ -66,6 +71,9 @@ def run(chosen: Namespace) -> int:
         normalize=chosen.normalize,
         published=not chosen.no_published,
     )
+    if chosen.save is not None:
+        files = found.save(chosen.save)
+        say(f"{counted(len(files), 'file')} new or changed below {chosen.save}.")
     if chosen.picture is not None:
         found.plot(chosen.picture, against)
     if chosen.profile is not None:
