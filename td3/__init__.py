@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from td3.errors import (
         ConfigError,
         EnvironmentFailure,
+        ExportError,
         RunError,
         SpaceError,
         TD3Error,
@@ -52,6 +53,7 @@ _HOMES = {
     "td3.errors": (
         "ConfigError",
         "EnvironmentFailure",
+        "ExportError",
         "RunError",
         "SpaceError",
         "TD3Error",
@@ -98,6 +100,7 @@ __all__ = [
     "Evaluation",
     "Event",
     "Examined",
+    "ExportError",
     "Finding",
     "Finished",
     "Found",
