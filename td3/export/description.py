@@ -5,13 +5,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from gymnasium import spaces
-from gymnasium.spaces import Space
 
 from td3.config import Config, env_name
 from td3.environments import ActionMap, ObservationMap, Wrappers
 from td3.environments.images import arrangement
-from td3.environments.observations import CategoryLeaf, ImageLeaf, Leaf, VectorLeaf, kind_of
+from td3.environments.observations import CategoryLeaf, ImageLeaf, Leaf, VectorLeaf
+from td3.environments.structure import ObservedArray, Path, arrays_in
 from td3.errors import ConfigError
 from td3.export.graph import Graph, Input, Join, Normalise, Op, ReadImage, ReadNumbers, Unscale
 from td3.export.modules import add_actor, add_encoder
@@ -23,7 +22,7 @@ from td3.learner.preprocessing import CLIP, SMALLEST_VARIANCE, Normalizer
 from td3.version import VERSION
 
 KINDS: dict[type[Leaf], str] = {VectorLeaf: "vector", CategoryLeaf: "category", ImageLeaf: "image"}
-LARGEST_PATH = 60  # characters of a name
+LONGEST_NAME = 60  # characters
 
 
 def describe(
@@ -46,48 +45,35 @@ def describe(
 
 def inputs_of(observation: ObservationMap) -> tuple[Input, ...]:
     """Lists the arrays that a policy takes, in the order of the observation's leaves."""
-    leaves = iter(observation.leaves)
-    found = list(_inputs(observation.space, (), "observation", observation.layout.stack, leaves))
-    names = distinct(name for name, _ in found)
-    return tuple(Input(name=name, **fields) for name, (_, fields) in zip(names, found, strict=True))
+    arrays = arrays_in(observation)
+    names = distinct(_name(array.path) for array in arrays)
+    return tuple(_input(array, name) for array, name in zip(arrays, names, strict=True))
 
 
-def _inputs(
-    space: Space[Any], path: tuple[str | int, ...], name: str, frame_stack: int, leaves: Iterator[Leaf]
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields the name and the fields of each input; walks the space as the observation's map does."""
-    usual = kind_of(name, space, frame_stack) is None  # not a leaf by itself
-    if usual and isinstance(space, spaces.Dict | spaces.Tuple):
-        inner = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
-        for key, part in inner:
-            yield from _inputs(part, (*path, key), f"{name}[{key!r}]", frame_stack, leaves)
-        return
-    count = space.nvec.size if usual and isinstance(space, spaces.MultiDiscrete) else 1  # a leaf for each entry
-    own = [next(leaves) for _ in range(count)]
-    for leaf in own:
+def _name(path: Path) -> str:
+    """Names an input by the keys that lead to it."""
+    text = "_".join(identifier(str(key), "part") for key in path)[:LONGEST_NAME]
+    return identifier(text, "part") if path else "observation"
+
+
+def _input(array: ObservedArray, name: str) -> Input:
+    for leaf in array.leaves:
         if type(leaf) not in KINDS:
             raise Unsupported(f"{leaf.name} is of the kind {leaf.kind!r}, which is not td3's own")
-    shape = tuple(space.shape or ())
-    kind = KINDS[type(own[0])]
-    fields: dict[str, Any] = {
-        "path": path,
-        "kind": kind,
-        "shape": shape,
-        "stack": own[0].stack,
-        "dtype": np.dtype(space.dtype).name,
-    }
+    first = array.leaves[0]
+    kind, shape, fields = KINDS[type(first)], array.shape, dict[str, Any]()
     if kind == "image":
-        fields |= _image(shape[1:] if own[0].stack > 1 else shape)
+        shape = shape[1:] if first.stack > 1 else shape
+        fields = _image(shape)
     elif kind == "category":
-        fields["categories"] = tuple((leaf.start, leaf.size) for leaf in own if isinstance(leaf, CategoryLeaf))
-    elif isinstance(space, spaces.Box) and np.isfinite(space.low).all() and np.isfinite(space.high).all():
-        fields |= {"low": space.low, "high": space.high}
-    text = "_".join(identifier(str(key), "part") for key in path)[:LARGEST_PATH] or "observation"
-    yield identifier(text, "part"), fields
+        fields["categories"] = tuple((leaf.start, leaf.size) for leaf in array.leaves if isinstance(leaf, CategoryLeaf))
+    else:
+        fields = {"low": array.low, "high": array.high}
+    return Input(name, array.path, kind, shape, first.stack, array.dtype, **fields)
 
 
 def _image(shape: tuple[int, ...]) -> dict[str, Any]:
-    """Returns the shape of one frame, and where its planes, rows and columns are."""
+    """Returns the planes of one frame, and where its frames, channels, rows and columns are."""
     order, (frames, height, width, channels) = arrangement(shape)
     steps = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
     leading = [steps[axis] for axis in order[:-2]]  # of frames and channels, as far as there are any
@@ -96,7 +82,7 @@ def _image(shape: tuple[int, ...]) -> dict[str, Any]:
     else:
         frame, channel = 0, (leading[0] if leading else 0)
     strides = (frame, channel, steps[order[-2]], steps[order[-1]])
-    return {"shape": shape, "planes": (frames, channels, height, width), "strides": strides}
+    return {"planes": (frames, channels, height, width), "strides": strides}
 
 
 def _encoded(learner: Learner, observation: ObservationMap, inputs: tuple[Input, ...]) -> Iterator[Op]:

@@ -16,9 +16,9 @@ ENDINGS = {
 def checked_path(file: Any) -> Path:
     """Returns the path of a file to write; refuses an ending that is no format, and a place that is no folder."""
     try:
-        path = Path(file)
+        path = Path(file).resolve()  # of a link, what it leads to is written
         ending, is_folder, parent = path.suffix.lower(), path.is_dir(), path.parent.is_dir()
-    except (TypeError, ValueError, OSError) as problem:
+    except (TypeError, ValueError, OSError, RuntimeError) as problem:
         raise ConfigError(f"file must be the path of a file; got {brief(file)} ({problem}).") from None
     if ending not in ENDINGS:
         raise ConfigError(f"file must end in {', '.join(ENDINGS)}; got {brief(str(file))}.")
@@ -26,4 +26,4 @@ def checked_path(file: Any) -> Path:
         raise ConfigError(f"file must be a file; {brief(str(file))} is a folder.")
     if not parent:
         raise ConfigError(f"file must be in a folder that exists; got {brief(str(file))}.")
-    return path.resolve()  # of a link, what it leads to is written
+    return path

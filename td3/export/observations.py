@@ -3,8 +3,6 @@
 from typing import Any
 
 import numpy as np
-from gymnasium import spaces
-from gymnasium.spaces import Space
 from numpy.typing import NDArray
 
 from td3.export.graph import Graph, Input, Normalise
@@ -100,19 +98,3 @@ def _vectors(
     elif one.size and max(-low.min(), high.max()) <= WIDEST:
         drawn = rng.uniform(low, high, shape)
     return np.clip(np.round(drawn) if one.dtype[0] in "iub" else drawn, low, high)
-
-
-def nested(arrays: Arrays, space: Space[Any], inputs: tuple[Input, ...]) -> Any:
-    """Returns the arrays as one batch of observations, in Dicts and Tuples as the space has them."""
-    by_path = {one.path: arrays[one.name] for one in inputs}
-
-    def at(space: Space[Any], path: tuple[str | int, ...]) -> Any:
-        """Returns what is at this path."""
-        if path in by_path:
-            return by_path[path]
-        if isinstance(space, spaces.Dict):
-            return {key: at(inner, (*path, key)) for key, inner in space.spaces.items()}
-        assert isinstance(space, spaces.Tuple)
-        return tuple(at(inner, (*path, index)) for index, inner in enumerate(space.spaces))
-
-    return at(space, ())

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from td3.config import Config
 from td3.environments import ActionMap, ObservationMap
+from td3.environments.structure import assemble
 from td3.errors import ConfigError
 from td3.export.c_file import write_c
 from td3.export.description import describe
@@ -16,7 +17,7 @@ from td3.export.endings import checked_path
 from td3.export.graph import Graph
 from td3.export.js_file import write_js
 from td3.export.naming import file_identifier
-from td3.export.observations import Arrays, arrays_of_rows, nested, remembered_rows, sampled_arrays
+from td3.export.observations import Arrays, arrays_of_rows, remembered_rows, sampled_arrays
 from td3.export.onnx_file import write_onnx
 from td3.export.parity import check_parity
 from td3.export.runners import Runner, run_c, run_js, run_onnx
@@ -105,5 +106,5 @@ def _acted(source: Source, graph: Graph, arrays: Arrays) -> NDArray[Any]:
     count, parts = len(next(iter(arrays.values()))), []
     for start in range(0, count, 100):
         part = {name: array[start : start + 100] for name, array in arrays.items()}
-        parts.append(source.act(nested(part, source.observation.space, graph.inputs)))
+        parts.append(source.act(assemble(source.observation, {one.path: part[one.name] for one in graph.inputs})))
     return np.concatenate(parts)

@@ -81,7 +81,7 @@ def run_c(data: bytes, graph: Graph, arrays: Arrays) -> Run:
         kind = "float" if graph.action.dtype == "float32" else "double"
         main = C_MAIN.replace("SIZE", f"{graph.name.upper()}_ACTION_SIZE").replace("KIND", kind)
         (folder / "main.c").write_text(main.replace("NAME", graph.name))
-        words = [*command, "-std=c99", "-O2", "-o", str(folder / "main"), str(folder / "main.c")]
+        words = [command[0], "-std=c99", "-O2", *command[1:], "-o", str(folder / "main"), str(folder / "main.c")]
         done = subprocess.run(words, capture_output=True, cwd=folder)
         if done.returncode:
             said = [line for line in done.stderr.decode(errors="replace").splitlines() if "error" in line]
