@@ -122,26 +122,39 @@ static void NAME_linear(const float *restrict weight, const float *restrict bias
 """
 
 CONVOLVE = """
-/* Convolves (channels, height, width); beyond the border are zeros. */
-static void NAME_convolve(const float *weight, const float *bias, size_t channels, size_t height, size_t width,
-                          size_t outputs, size_t rows, size_t columns, size_t high, size_t wide, size_t stride,
-                          size_t padding, const float *x, float *y)
+/* The first place of a kernel's entry that is not before the border, and the end of those that are not behind it. */
+static size_t NAME_first(size_t entry, size_t stride, size_t padding)
 {
-    for (size_t o = 0; o < outputs; o++)
-        for (size_t row = 0; row < rows; row++)
-            for (size_t column = 0; column < columns; column++) {
-                const float *w = weight + o * channels * high * wide;
-                float sum = bias[o];
-                for (size_t c = 0; c < channels; c++)
-                    for (size_t i = 0; i < high; i++)
-                        for (size_t j = 0; j < wide; j++, w++) {
-                            size_t down = row * stride + i, right = column * stride + j;
-                            if (down < padding || down - padding >= height) continue;
-                            if (right < padding || right - padding >= width) continue;
-                            sum += *w * x[(c * height + down - padding) * width + right - padding];
-                        }
-                *y++ = sum;
+    return entry < padding ? (padding - entry + stride - 1) / stride : 0;
+}
+
+static size_t NAME_end(size_t entry, size_t stride, size_t padding, size_t size, size_t most)
+{
+    size_t end = entry < size + padding ? (size + padding - entry + stride - 1) / stride : 0;
+    return end < most ? end : most;
+}
+
+/* Convolves (channels, height, width): adds each entry of the kernels wherever it falls inside; beyond are zeros. */
+static void NAME_convolve(const float *restrict weight, const float *bias, size_t channels, size_t height, size_t width,
+                          size_t outputs, size_t rows, size_t columns, size_t high, size_t wide, size_t stride,
+                          size_t padding, const float *restrict x, float *restrict y)
+{
+    for (size_t o = 0; o < outputs; o++, y += rows * columns) {
+        for (size_t i = 0; i < rows * columns; i++) y[i] = bias[o];
+        for (size_t entry = 0; entry < channels * high * wide; entry++) {
+            const float *plane = x + entry / (high * wide) * height * width;
+            float factor = *weight++;
+            size_t i = entry / wide % high, j = entry % wide;
+            size_t last_row = NAME_end(i, stride, padding, height, rows);
+            size_t first = NAME_first(j, stride, padding), end = NAME_end(j, stride, padding, width, columns);
+            for (size_t row = NAME_first(i, stride, padding); row < last_row; row++) {
+                const float *from = plane + (row * stride + i - padding) * width;
+                float *to = y + row * columns;
+                for (size_t column = first; column < end; column++)
+                    to[column] += factor * from[column * stride + j - padding];
             }
+        }
+    }
 }
 """
 

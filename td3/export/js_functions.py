@@ -81,36 +81,43 @@ function normalise(mean, scale, clip, steps, work, place) {
 """
 
 LINEAR = """
-// Multiplies by a matrix that has a row for each output; sums are in float64.
+// Multiplies by a matrix that has a row for each output; four sums in float64 at a time are faster than one.
 function linear(weight, bias, inputs, outputs, work, x, y) {
-    for (let j = 0; j < outputs; j++) {
-        let sum = weights[bias + j];
-        for (let i = 0; i < inputs; i++) sum += weights[weight + i] * work[x + i];
-        weight += inputs;
-        work[y + j] = sum;
+    for (let j = 0; j < outputs; j++, weight += inputs) {
+        let i = 0, a = weights[bias + j], b = 0, c = 0, d = 0;
+        for (; i + 3 < inputs; i += 4) {
+            a += weights[weight + i] * work[x + i];
+            b += weights[weight + i + 1] * work[x + i + 1];
+            c += weights[weight + i + 2] * work[x + i + 2];
+            d += weights[weight + i + 3] * work[x + i + 3];
+        }
+        for (; i < inputs; i++) a += weights[weight + i] * work[x + i];
+        work[y + j] = a + b + (c + d);
     }
 }
 """
 
 CONVOLVE = """
-// Convolves (channels, height, width); beyond the border are zeros.
+// Convolves (channels, height, width): adds each entry of the kernels wherever it falls inside, for beyond are zeros.
 function convolve(weight, bias, channels, height, width, outputs, rows, columns, high, wide, stride, padding,
                   work, x, y) {
-    for (let o = 0; o < outputs; o++, weight += channels * high * wide)
-        for (let row = 0; row < rows; row++)
-            for (let column = 0; column < columns; column++) {
-                let sum = weights[bias + o];
-                let w = weight;
-                for (let c = 0; c < channels; c++)
-                    for (let i = 0; i < high; i++)
-                        for (let j = 0; j < wide; j++, w++) {
-                            const down = row * stride + i - padding;
-                            const right = column * stride + j - padding;
-                            if (down >= 0 && down < height && right >= 0 && right < width)
-                                sum += weights[w] * work[x + (c * height + down) * width + right];
-                        }
-                work[y++] = sum;
-            }
+    const first = (entry) => Math.max(0, Math.ceil((padding - entry) / stride));
+    const end = (entry, size, most) => Math.min(most, Math.ceil((size + padding - entry) / stride));
+    for (let o = 0; o < outputs; o++, y += rows * columns) {
+        work.fill(weights[bias + o], y, y + rows * columns);
+        for (let c = 0; c < channels; c++)
+            for (let i = 0; i < high; i++)
+                for (let j = 0; j < wide; j++) {
+                    const factor = weights[weight++];
+                    const lastRow = end(i, height, rows), begin = first(j), last = end(j, width, columns);
+                    for (let row = first(i); row < lastRow; row++) {
+                        const from = x + (c * height + row * stride + i - padding) * width + j - padding;
+                        const to = y + row * columns;
+                        for (let column = begin; column < last; column++)
+                            work[to + column] += factor * work[from + column * stride];
+                    }
+                }
+    }
 }
 """
 
