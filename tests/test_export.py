@@ -1,6 +1,7 @@
 """Exported policies: every format acts as the agent does, for every kind of observation and action."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
+import browser
 import gymnasium
 import numpy as np
 import pytest
@@ -27,6 +29,7 @@ from td3.export import policy_file, runners
 from td3.export.buffers import place_values
 from td3.export.description import describe
 from td3.export.graph import Convolution, LayerNorm, Linear, Normalise, Relu, Tanh, Unscale
+from td3.export.modules import MODULES
 from td3.export.naming import c_string, class_name, comment, distinct, identifier
 from td3.export.numpy_policy import perform
 from td3.export.observations import arrays_of_rows, sampled_arrays
@@ -674,3 +677,61 @@ def test_a_strangers_environment_is_not_imported(tmp_path, monkeypatch):
     marker.unlink()
     assert cli.main(["export", str(tmp_path / "run"), str(tmp_path / "p.js")]) == 0
     assert not marker.exists() and "stranger_env" not in sys.modules
+
+
+# --- The documented programs ------------------------------------------------------------------------------------------
+
+DOCUMENT = (Path(__file__).parents[1] / "docs/export.md").read_text()
+UPRIGHT = np.array([1, 0, 0], np.float32)  # what they observe
+
+
+def documented(language):
+    (code,) = re.findall(rf"```{language}\n(.*?)```", DOCUMENT, re.DOTALL)
+    return code
+
+
+def test_the_documented_c_program_does_what_the_agent_does(run, tmp_path):
+    needs_tool(".c")
+    agent = td3.load(run)
+    agent.export(tmp_path / "pendulum.c")
+    (tmp_path / "main.c").write_text(documented("c"))
+    words = re.search(r"\$ (cc .*) && ./main", DOCUMENT)[1].replace("cc", "gcc -Wall -Wextra -Werror", 1).split()
+    subprocess.run(words, cwd=tmp_path, check=True)
+    done = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True)
+    assert float(done.stdout) == pytest.approx(float(agent.act(UPRIGHT)[0]), abs=4e-5)
+
+
+def test_a_cpp_file_includes_the_declarations(run, tmp_path):
+    if not shutil.which("g++"):
+        pytest.skip("there is no g++")
+    td3.load(run).export(tmp_path / "pendulum.c")
+    (tmp_path / "main.cpp").write_text(documented("c"))
+    for words in (["gcc", "-c", "pendulum.c"], ["g++", "-Wall", "-Wextra", "-Werror", "main.cpp", "pendulum.o"]):
+        subprocess.run(words, cwd=tmp_path, check=True)
+    assert subprocess.run([tmp_path / "a.out"], capture_output=True).returncode == 0
+
+
+def test_the_documented_python_does_what_the_agent_does(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    agent = td3.load(run)
+    agent.export("pendulum.onnx")
+    names = {}
+    exec(documented("python"), names)
+    assert names["actions"] == pytest.approx(agent.act(UPRIGHT[None]), abs=4e-5)
+
+
+def test_the_documented_page_does_what_the_agent_does_in_a_browser(run, tmp_path):
+    browser.needed()
+    agent = td3.load(run)
+    agent.export(tmp_path / "pendulum.js")
+    (tmp_path / "index.html").write_text(f"<!doctype html><link rel=icon href=data:,>{documented('html')}")
+    with browser.chromium() as page:
+        page.goto((tmp_path / "index.html").as_uri())
+        action = page.evaluate("Array.from(action)")
+        assert page.complaints == []
+    assert action == pytest.approx(agent.act(UPRIGHT).tolist(), abs=4e-5)
+
+
+def test_the_document_names_the_largest_text_and_every_layer():
+    assert f"up to {policy_file.LARGEST_TEXT:,} numbers" in DOCUMENT
+    assert all(f"`{kind.__name__}`" in DOCUMENT or kind is nn.Sequential for kind in MODULES)
