@@ -163,6 +163,7 @@ COMMANDS = {
     "explain": "tutorial demo",
     "study": "sweep grid seeds experiment experiments batch",
     "runs": "list ls",
+    "metrics": "csv log logs history",
     "export": "convert onnx deploy compile freeze",
     "td3 --help": "help usage",
     "td3 --version": "version",
