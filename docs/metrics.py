@@ -37,7 +37,7 @@ With pandas, `pandas.DataFrame(td3.read_metrics("runs/cheetah"))`. Lists and tex
 file alone. For a spreadsheet, and to see the newest of each:
 
 ```console
-$ td3 metrics runs/cheetah --csv > cheetah.csv
+$ td3 metrics runs/cheetah --csv   # on stdout: … > cheetah.csv
 $ td3 metrics runs/cheetah
 ```
 

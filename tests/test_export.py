@@ -137,9 +137,8 @@ def test_a_file_acts_as_the_agent_does(name, ending, tmp_path, monkeypatch):
     exported = agent_of(name).export(tmp_path / f"policy{ending}")
     assert exported.observations == 1_000 and not exported.unchecked and exported.tool.startswith(TOOLS[ending])
     assert exported.remembered == (0 if name == "normalised before any step" else 40)
-    dtype = CASES[name][1].dtype
     rounding = {"float16 actions": 2.0**-11, "far float32 actions": 2.0**-14 / 0.1}.get(name, 0)  # of the dtype itself
-    assert exported.error <= max(LARGEST_ERROR, rounding), (exported, dtype)
+    assert exported.error <= max(LARGEST_ERROR, rounding), exported
     assert (tmp_path / f"policy{ending}").stat().st_size == exported.size
 
 
@@ -179,19 +178,16 @@ def test_a_policy_with_a_history_follows_whole_episodes_from_single_time_steps(e
     graph = graph_of(agent)
     env, wanted, records = agent.make_env(), [], []
     for episode in range(2):
-        observation, ended = env.reset(seed=episode)[0], False
+        observation, ended, begins = env.reset(seed=episode)[0], False, True
         while not ended:
-            action = agent.act(observation)
             record = np.zeros((), runners.record_type(graph))
-            record["begins"] = (observation is not None and not records) or len(wanted) == len(records) == 12 * episode
-            record["observation"]["a"], record["observation"]["eye"] = (
-                observation["a"][-1],
-                observation["eye"][-1].reshape(-1),
-            )
-            wanted.append(action)
+            record["begins"] = begins
+            record["observation"]["a"] = observation["a"][-1]  # the newest time step alone
+            record["observation"]["eye"] = observation["eye"][-1].reshape(-1)
             records.append(record)
-            observation, _, terminated, truncated, _ = env.step(action)
-            ended = terminated or truncated
+            wanted.append(agent.act(observation))
+            observation, _, terminated, truncated, _ = env.step(wanted[-1])
+            ended, begins = terminated or truncated, False
     assert len(records) == 24 and sum(int(record["begins"]) for record in records) == 2
     monkeypatch.setattr(runners, "_records", lambda graph, arrays: np.array(records))
     monkeypatch.setattr(runners, "depth_of", lambda graph: 1)
@@ -548,8 +544,7 @@ class Evil(gymnasium.Env):
 def test_names_that_a_stranger_chose_never_become_code(tmp_path, monkeypatch):
     monkeypatch.setenv("CC", f"gcc {STRICT}")
     agent = td3.TD3(Evil, hidden=(4,)).agent
-    agent.config = replace(agent.config, env="x:y")
-    object.__setattr__(agent.config, "env", EVIL)
+    object.__setattr__(agent.config, "env", EVIL)  # as a forged run might name it
     for ending in ENDINGS:
         exported = agent.export(tmp_path / f"p{ending}")
         assert exported.error <= LARGEST_ERROR
@@ -607,7 +602,7 @@ def test_the_command_exports_the_chosen_checkpoint_and_says_how_it_was_checked(r
     old = file.read_bytes()
     assert cli.main(["export", str(run), str(file), "--checkpoint", "best"]) == 0
     out, err = capsys.readouterr()
-    assert out == "" and "80 remembered" not in err and "1,000" not in old.decode(errors="ignore")
+    assert out == "" and file.read_bytes() != old  # the best is of another step
     for fact in (str(file), "remembered", "sampled", "of the action's range", "onnxruntime"):
         assert fact in err
 
