@@ -173,8 +173,10 @@ class _Writer:
             moved = self.node("Add", scaled, self.constant(op.centre, np.float64))
         else:
             centre = op.centre.astype(np.float32)
-            scaled = self.node("Mul", name, self.constant(op.half))
-            small = self.node("Add", scaled, self.constant(op.centre - centre.astype(np.float64)))
-            moved = self.node("Add", small, self.constant(centre))
+            rest = op.centre - centre.astype(np.float64)
+            moved = self.node("Mul", name, self.constant(op.half))
+            for part in (rest, centre):
+                moved = self.node("Add", moved, self.constant(part)) if part.any() else moved
         low, high = (self.constant(bound, op.dtype) for bound in (op.low, op.high))
-        return self._reshaped(self.node("Min", self.node("Max", moved, low), high), *op.shape)
+        inside = self.node("Min", self.node("Max", moved, low), high)
+        return inside if len(op.shape) == 1 else self._reshaped(inside, *op.shape)
