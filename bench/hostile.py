@@ -43,9 +43,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
+import numpy as np
 
 import td3
 from bench.forgeries import BEGUN, IMAGES, MODULE, OWN, PLAIN, Case, Place, cases
+from td3.export.description import describe
+from td3.export.observations import remembered_rows
+from td3.export.policy_file import FORMATS, LARGEST_TEXT
 from td3.views.cli import main as command_line
 from td3.views.web import live
 from td3.views.web.runs import Watched
@@ -220,10 +224,23 @@ def watch(run: Path, _trust: bool) -> None:
     asyncio.run(look_at_page(run))
 
 
+def export(run: Path, trust: bool) -> None:
+    """Writes every format in memory: what compiles and runs files is no part of opening a run."""
+    agent = td3.load(run, trust=trust)
+    assert agent._learner is not None
+    given = agent._learner, agent.observation, agent.action, agent.config, agent.step
+    graph = describe(*given, "policy")
+    for form in FORMATS.values():
+        if graph.numbers <= LARGEST_TEXT:
+            form.write(graph)
+    remembered_rows(agent._memory(10), 10, np.random.default_rng(0))
+
+
 COMMANDS: dict[str, Command] = {
     "verify": spoken("verify", trusting=False),
     "verify --json": spoken("verify", as_json=True, trusting=False),
     "td3.load": Command(load),
+    "export": Command(export),
     "evaluate": spoken("evaluate", "--episodes", "1"),
     "evaluate --json": spoken("evaluate", "--episodes", "1", "--checkpoint", "best", as_json=True),
     "compare --json": spoken("compare", as_json=True, trusting=False),

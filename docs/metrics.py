@@ -24,10 +24,21 @@ environment steps so far, and the columns of one kind:
 A number that is not finite is written as `null`. In Python:
 
 ```python
-import json
+import numpy as np
 
-rows = [json.loads(line) for line in open("runs/cheetah/metrics.jsonl")]
-curve = [(row["step"], row["eval/mean_return"]) for row in rows if "eval/mean_return" in row]
+import td3
+
+columns = td3.read_metrics("runs/cheetah")  # NumPy arrays of equal length; NaN where a line has nothing
+evaluated = ~np.isnan(columns["eval/mean_return"])
+steps, returns = columns["step"][evaluated], columns["eval/mean_return"][evaluated]
+```
+
+With pandas, `pandas.DataFrame(td3.read_metrics("runs/cheetah"))`. Lists and texts, such as `eval/returns`, are in the
+file alone. For a spreadsheet, and to see the newest of each:
+
+```console
+$ td3 metrics runs/cheetah --csv   # on stdout: … > cheetah.csv
+$ td3 metrics runs/cheetah
 ```
 
 `td3 watch` [plots](watching.md) them. In a [`for` loop](../README.md#in-python) over `td3.train`, the events

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from td3.errors import (
         ConfigError,
         EnvironmentFailure,
+        ExportError,
         RunError,
         SpaceError,
         TD3Error,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from td3.learner.td3 import Learner
     from td3.offline import Dataset
     from td3.replay.sampling import UniformSampler
+    from td3.storage.columns import read_metrics
     from td3.training import Training, resume, train
     from td3.types import Batch, Evaluation, Finding, Targets, Update
 
@@ -52,6 +54,7 @@ _HOMES = {
     "td3.errors": (
         "ConfigError",
         "EnvironmentFailure",
+        "ExportError",
         "RunError",
         "SpaceError",
         "TD3Error",
@@ -64,6 +67,7 @@ _HOMES = {
     "td3.learner.td3": ("Learner",),
     "td3.offline": ("Dataset",),
     "td3.replay.sampling": ("UniformSampler",),
+    "td3.storage.columns": ("read_metrics",),
     "td3.types": ("Batch", "Evaluation", "Finding", "Targets", "Update"),
     "td3.events": (
         "EpisodeEnded",
@@ -98,6 +102,7 @@ __all__ = [
     "Evaluation",
     "Event",
     "Examined",
+    "ExportError",
     "Finding",
     "Finished",
     "Found",
@@ -124,6 +129,7 @@ __all__ = [
     "diagnose",
     "evaluate",
     "load",
+    "read_metrics",
     "resume",
     "train",
 ]

@@ -18,12 +18,14 @@ from td3.environments.faults import BadValue
 from td3.environments.space_data import check_kinds, space_from_data
 from td3.errors import ConfigError, RunError
 from td3.evaluation import play_episodes
-from td3.learner import policy_of
+from td3.export.policy_file import Exported, Source, export_policy
+from td3.learner import Learner, policy_of
 from td3.learner.making import bytes_of_policy
 from td3.learner.state import bytes_of, load_networks, network_tensors
 from td3.loop import advance
 from td3.machine import available, check_room, human
 from td3.parts import Parts, check_parts
+from td3.replay import AnyMemory, make_memory
 from td3.resuming import config_of
 from td3.session import Session
 from td3.storage import Checkpoint, RunFolder
@@ -43,6 +45,8 @@ class Agent:
         self.values: Callable[[Rows, Float32s], Float32s] | None = None  # of both critics, (n, 2), where it has them
         self.trusted = True  # whether the environment that the config names may be imported
         self.notes: tuple[str, ...] = ()  # what was odd about where it came from
+        self._learner: Learner | None = None  # for `export`: the networks, and what was observed
+        self._memory: Callable[[int], AnyMemory | None] = lambda count: None  # noqa: ARG005
 
     def act(self, observation: Any, rng: np.random.Generator | None = None) -> Any:
         """The action; a batch of observations gives a batch of actions. With `rng`, exploration noise too."""
@@ -56,6 +60,17 @@ class Agent:
             actions = np.clip(actions + self.config.exploration_noise * noise, -1, 1)
         executed = self.action.to_env(actions)
         return executed if batch else executed[0, ...]
+
+    def export(self, file: str | Path) -> Exported:
+        """Writes the policy to one file for elsewhere, by its ending: `.onnx`, `.c` or `.js`.
+
+        The file takes the environment's own observations and returns its own actions. It is compared with `act` on
+        1,000 observations before it is kept: a difference above 1e-5 of the action's range raises `td3.ExportError`.
+        """
+        if self._learner is None:
+            raise ConfigError("This agent cannot be exported: it has a policy of its own, and no learner of td3.")
+        given = self._learner, self.observation, self.action, self.config, self.step
+        return export_policy(Source(*given, self.act, self._memory), file)
 
     def __repr__(self) -> str:
         return f"<td3.Agent of {env_name(self.config.env)}, trained for {counted(self.step, 'step')}>"
@@ -107,7 +122,19 @@ def _agent_in(chosen: Checkpoint, env: Any, parts: Parts) -> Agent:
     agent = Agent(policy_of(learner), observation, action, config, chosen.step)
     agent.values = learner.values
     agent.notes = tuple(notes)
+    agent._learner, agent._memory = learner, partial(_newest_rows, chosen, learner)
     return agent
+
+
+def _newest_rows(chosen: Checkpoint, learner: Learner, count: int) -> AnyMemory | None:
+    """Returns a memory with the newest rows of a checkpoint; None where they cannot be read."""
+    config = learner.config
+    memory = make_memory(2 * count, learner.layout, learner.action_size, config.n_step, config.gamma)
+    try:
+        chosen.fill_newest(memory, 2 * count)
+    except RunError:  # damaged, or the run has gone on and removed it
+        return None
+    return memory
 
 
 def check_fits(size: int) -> None:
@@ -226,7 +253,9 @@ class TD3:
         def policy(rows: Rows) -> Float32s:
             return session.learner.act(rows)  # whichever learner the session has then
 
-        return Agent(policy, collector.observation_map, collector.action_map, self.config, session.step)
+        agent = Agent(policy, collector.observation_map, collector.action_map, self.config, session.step)
+        agent._learner, agent._memory = session.learner, lambda count: session.learner.memory  # noqa: ARG005
+        return agent
 
     def __repr__(self) -> str:
         step = self._session.step if self._session else self._loaded.step if self._loaded else 0

@@ -23,6 +23,10 @@ class RunError(TD3Error, RuntimeError):
     passing = False  # whether it may work at another moment: a file that could not be opened, say
 
 
+class ExportError(TD3Error, RuntimeError):
+    """An exported policy that does not act as the agent does."""
+
+
 class TrainingDiverged(TD3Error, ArithmeticError):
     """Numbers stopped being numbers inside the networks."""
 

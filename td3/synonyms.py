@@ -165,6 +165,8 @@ COMMANDS = {
     "tune": "sweep search optimize optimise optuna hpo hyperparameters",
     "runs": "list ls",
     "compare": "rliable statistics stats iqm significance aggregate versus diff",
+    "metrics": "csv log logs history",
+    "export": "convert onnx deploy compile freeze",
     "td3 --help": "help usage",
     "td3 --version": "version",
 }

@@ -267,6 +267,7 @@ OF_ANY_PATH = "write_text write_bytes touch mkdir rmdir unlink rename symlink_to
 
 # Who writes a file though it is not `storage`, and why: none of these is a file of a run, and nobody else writes.
 WRITES = {
+    "td3.export.runners": "an exported file is compiled and run in a temporary folder",
     "td3.filming": "what the film's process says goes to a nameless temporary file",
     "td3.views.commands.explain": "td3 explain trains in a temporary folder",
     "td3.views.speaking": "a closed stdout or stderr becomes the null device",

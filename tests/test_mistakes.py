@@ -32,6 +32,7 @@ MISTAKES = [  # the words after td3, and what the answer must name
     ("HalfCheetah-v5 train", "'HalfCheetah-v5' | td3 train HalfCheetah-v5"),
     ("my_robot:Robot --steps 5", "'my_robot:Robot' | td3 train my_robot:Robot"),
     ("''", "''"),
+    ("convert runs", "'convert' | use export."),
     ("frobnicate", "'frobnicate' | train | bench"),
     ("train evaluate", "'evaluate'"),
     # flags before, without or of another command
@@ -56,6 +57,9 @@ MISTAKES = [  # the words after td3, and what the answer must name
     ("train --checkpoint best", "--checkpoint | --checkpoint-every"),
     ("train --episodes 10", "--episodes | --steps | --eval-episodes"),
     ("verify empty --checkpoint best", "--checkpoint | td3 evaluate"),
+    ("export empty", "FILE"),
+    ("export empty policy.pt", "file | 'policy.pt' | .onnx"),
+    ("export empty policy.c", "'empty'"),
     # misspelt and foreign flags
     ("train --setps 3", "--setps | --steps"),
     ("train -steps 3", "-steps | --steps"),

@@ -270,3 +270,10 @@ def test_a_kind_without_an_encoder_is_refused_by_name(monkeypatch):
     monkeypatch.delitem(ENCODERS, "token")
     with pytest.raises(td3.ConfigError, match=r"ENCODERS must have the kind of observation\['tone'\]; got 'token'"):
         Session(config())
+
+
+def test_a_policy_with_a_kind_that_was_added_is_not_exported_and_the_part_is_named(tmp_path):
+    agent = td3.TD3(Compass, **SMALL).agent
+    with pytest.raises(td3.ConfigError, match=r"observation\['heading'\] is of the kind 'angle'"):
+        agent.export(tmp_path / "policy.onnx")
+    assert not list(tmp_path.iterdir())

@@ -146,6 +146,16 @@ class Checkpoint:
                 memory.load(rows)
         return lost, reasons
 
+    def fill_newest(self, memory: AnyMemory, count: int) -> None:
+        """Fills a memory with the newest segments that hold `count` rows together, as far as there are so many."""
+        newest: list[Segment] = []
+        for segment in reversed(self.manifest.segments):
+            if sum(one.end - one.first for one in newest) >= count:
+                break
+            newest.append(segment)
+        for segment in reversed(newest):
+            memory.load(self._rows(segment, memory))
+
     def _rows(self, segment: Segment, memory: AnyMemory) -> dict[str, Any]:
         """A segment's rows; sizes and shapes follow from the memory, not from what the file says of itself."""
         count = segment.end - segment.first

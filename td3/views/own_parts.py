@@ -15,7 +15,7 @@ PARTS = {
     "noise": "your own exploration noise",
     "collector": "your own collector of transitions",
 }
-NEEDED = {"evaluate": ("learner",)}  # by commands that need not all of them
+NEEDED = {"evaluate": ("learner",), "export": ("learner",)}  # by commands that need not all of them
 
 
 def add_parts(parser: Parser, names: Iterable[str] = tuple(PARTS)) -> None:
