@@ -9,6 +9,7 @@ import msgspec
 from folders import append, ask, id_of, make_run, rows_of
 
 from td3.config import GROUPS, Config
+from td3.storage import RunFolder
 from td3.views.web.live import QUEUE, Followed, Hub, Viewer
 from td3.views.web.run_index import RunIndex
 from td3.views.web.runs import Watched
@@ -70,14 +71,22 @@ def test_the_goal_and_the_best_score_are_those_of_the_checkpoints(tmp_path):
 
 def test_a_run_is_live_while_its_process_holds_it(tmp_path):
     run = make_run(tmp_path / "run", [{"step": 1}])
-    (run / "lock").write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
+    folder = RunFolder.open(run, to_write=True)
     assert rows_of(tmp_path)["run"]["state"] == "live"
+    folder.release()
+    assert rows_of(tmp_path)["run"]["state"] == "stopped"
     (run / "lock").write_text(json.dumps({"pid": 2**22 + 1, "host": socket.gethostname()}))
     assert rows_of(tmp_path)["run"]["state"] == "stopped"
     (run / "lock").write_text(json.dumps({"pid": 1, "host": "elsewhere"}))
     assert rows_of(tmp_path)["run"]["state"] == "live"  # its record was written a moment ago
     os.utime(run / "metrics.jsonl", (1, 1))
     assert rows_of(tmp_path)["run"]["state"] == "stopped"
+
+
+def test_a_run_is_not_live_because_another_process_has_the_id_of_the_one_that_was_killed(tmp_path):
+    run = make_run(tmp_path / "run", [{"step": 1_000}])
+    (run / "lock").write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))  # and no lock on it
+    assert rows_of(tmp_path)["run"]["state"] == "finished"
 
 
 def test_runs_that_differ_in_their_seed_alone_are_one_group(tmp_path):

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from td3.errors import RunError
+from td3.storage.study import is_locked
 from td3.views.web.files import decoded_lines, open_regular, read_object, stamp, tail
 from td3.views.web.findings import Findings
 
@@ -206,7 +207,7 @@ class Watched:
         except (RunError, KeyError, TypeError, ValueError):
             return False
         if host == socket.gethostname() or pid <= 0:  # 0: the run was left in order
-            return alive(pid)
+            return alive(pid) and is_locked(self.path)  # another process may have the same id by now
         return stamp(self.metrics)[0] > time.time() - SILENCE
 
 
