@@ -12,12 +12,11 @@ import browser
 import msgspec
 import numpy as np
 import pytest
-from browser import chromium, opened, serving, visiting
+from browser import opened, serving, visiting
 from folders import append, found_row, make_run
 
 from td3.config import GROUPS, Config
 from td3.training import train
-from td3.views.web import live, run_index
 from td3.views.web.runs import Watched
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -40,23 +39,14 @@ def trained(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def page():
-    browser.needed()
-    with pytest.MonkeyPatch.context() as change, chromium(viewport={"width": 1280, "height": 850}) as page:
-        change.setattr(live, "PERIOD", 0.1)  # seconds: news come sooner than to a user
-        change.setattr(run_index, "LOOK_AROUND", 0.1)
-        with browser.Server() as page.server:
-            yield page
+    with browser.browsing() as page:
+        yield page
 
 
 @pytest.fixture(autouse=True)
 def quiet_page(page):
-    """No test may leave a complaint in the console, or ask anybody but the page's own server."""
-    page.requested.clear()
-    page.complaints.clear()
-    yield
-    assert page.complaints == []
-    assert page.requested
-    assert {url.split("/")[2].split(":")[0] for url in page.requested if url.startswith("http")} == {"127.0.0.1"}
+    with browser.quiet(page):
+        yield
 
 
 def drawn(page, chart, least):

@@ -15,7 +15,7 @@ from td3.metrics import METRICS
 from td3.views.findings import command_line
 from td3.views.web.files import stamp
 from td3.views.web.findings import as_data, near
-from td3.views.web.runs import Run, Watched, find, text
+from td3.views.web.runs import Run, Watched, find, id_of, readable, text
 from td3.views.web.series import Points, Record, Shown, names_in
 from td3.views.web.updates import Updates
 
@@ -50,6 +50,14 @@ class RunIndex:
                 with contextlib.suppress(OSError):  # it went while we looked
                     found.append(one.row())
             return found
+
+    def overview(self) -> dict[str, Any]:
+        """Returns the rows, and what folder this is."""
+        return {"root": readable(self.root.name), "runs": self.rows(), **self._served(self.root)}
+
+    def _served(self, folder: Path) -> dict[str, str]:
+        """Returns which folder is served, and the command that shows `folder` again."""
+        return {"served": id_of(self.root), "watch": command_line(("watch", "RUN"), near(folder), "")}
 
     def _look_around(self) -> None:
         now = time.monotonic()
@@ -103,6 +111,7 @@ class RunIndex:
             "updates": len(self.updates(id).refresh()),
             "film": stamp(run.film)[1] > 0,
             "film_version": film_version(run),
+            **self._served(run.path),
         }
 
     def series(self, id: str, names: list[str], first: float, last: float, points: int) -> dict[str, Any]:

@@ -42,6 +42,7 @@ class Run(msgspec.Struct, frozen=True):
     changed: float
     findings: int = 0  # of the diagnosis, in its record
     finding: str | None = None  # the worst of them, in a sentence
+    begun: float = 0.0  # when; a run that takes the place of another has another
 
 
 class _Row(msgspec.Struct, rename={"score": "eval/mean_return", "speed": "time/steps_per_second"}):
@@ -91,7 +92,7 @@ class Watched:
     def __init__(self, root: Path, path: Path) -> None:
         self.root, self.path = root, path
         self.name = readable(path.relative_to(root).as_posix() if path != root else path.name)
-        self.id = hashlib.sha256(os.fsencode(path.relative_to(root))).hexdigest()[:12]
+        self.id = id_of(path)
         self.metrics, self.updates, self.film = path / "metrics.jsonl", path / "updates.jsonl", path / "film.webp"
         self._read_at: Any = None
         self._score: float | None = None  # the newest known ones: they may stand far from the record's end
@@ -165,6 +166,7 @@ class Watched:
             problem=problem,
             group=group_of(config) if config else self.id,
             changed=changed,
+            begun=stamp(self.path / "versions.json")[0],
         )
 
     def _last_rows(self) -> list[_Row]:
@@ -209,6 +211,11 @@ class Watched:
         if host == socket.gethostname() or pid <= 0:  # 0: the run was left in order
             return alive(pid) and is_locked(self.path)  # another process may have the same id by now
         return stamp(self.metrics)[0] > time.time() - SILENCE
+
+
+def id_of(path: Path) -> str:
+    """Returns the id of a folder: the same from wherever it is watched, and no other folder's."""
+    return hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:12]
 
 
 def read_typed(path: Path, kind: Any) -> Any:

@@ -24,7 +24,6 @@ from td3.views.web.explanation import explanation, text
 from td3.views.web.files import open_regular
 from td3.views.web.live import MOST_VIEWERS, PATIENCE, Hub, Viewer
 from td3.views.web.run_index import RunIndex, Unknown
-from td3.views.web.runs import readable
 from td3.views.web.safety import Safety, refuse
 
 PAGES = Path(__file__).parent / "page"
@@ -51,7 +50,7 @@ class Page:
         index = RunIndex(root)
         self._hub = Hub(index)
         answers: dict[str, Callable[[Request], Any]] = {
-            "runs": lambda _: {"root": readable(root.name), "runs": index.rows()},
+            "runs": lambda _: index.overview(),
             "run": lambda request: index.detail(id_of(request)),
             "series": lambda request: series(index, request),
             "updates": lambda request: index.updates(id_of(request)).overview(),
@@ -71,6 +70,10 @@ class Page:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app(scope, receive, send)
+
+    async def farewell(self, impatient: Callable[[], bool] = lambda: False) -> None:
+        """Lets every viewer fetch the last state before the server ends."""
+        await self._hub.farewell(impatient)
 
     def end(self) -> None:
         """Every stream of news ends, so that the server can."""

@@ -7,7 +7,7 @@ import { foundAt, showFindings } from "./findings.js";
 import { HEALTH, HEALTH_METRICS, makeCards } from "./health.js";
 import {
   address, ago, throttled, colour, count, duration, element, get, listen, moment, number, onTheme, parameter, percent,
-  ready, setAttribute, setText, showTop, speed,
+  ready, setAttribute, setText, showNotice, showTop, speed, whyGone,
 } from "./shared.js";
 
 const id = parameter("id");
@@ -29,6 +29,8 @@ const curves = new Map(
   [...FROM_METRICS, ...HEALTH_METRICS, ...FROM_UPDATES].map((name) => [name, new Curve()]),
 );
 let run = null;
+let served = null; // the folder whose server answers
+let command = null; // what shows this run again
 let isLoaded = false; // everything so far has been fetched: from now on events are enough
 let updates = null;
 let wanted = location.hash.slice(1); // the metric that the address points at, until it is shown
@@ -253,11 +255,11 @@ function showProblem(sentence) {
   find("problem").hidden = !sentence;
 }
 
-/** Its folder is not there: it may have been opened before the run began, or it was deleted meanwhile. */
-function showMissing() {
+/** It is not there: it has not begun yet, its folder was deleted meanwhile, or another server answers. */
+async function showMissing() {
   isLoaded = false;
   find("absent").hidden = run !== null;
-  showProblem(run ? "This run is gone: its folder is no longer there." : null);
+  showProblem(run ? await whyGone(id, served, command) : null);
 }
 
 function showRun() {
@@ -377,9 +379,8 @@ function strips(counts) {
 
 const prefersStillness = matchMedia("(prefers-reduced-motion: reduce)");
 
-function showFilm(version) {
+function showFilm(version, source = address("/api/film", { id, v: version })) {
   const film = find("film");
-  const source = address("/api/film", { id, v: version });
   find("film-card").hidden = false;
   find("film-card").previousElementSibling.classList.add("beside-film");
   film.dataset.version = String(version);
@@ -439,11 +440,21 @@ async function load() {
   try {
     const answer = await askForRun();
     if (answer) await showAll(answer);
-    else showMissing();
+    else await showMissing();
   } catch (error) {
     showProblem(error.message);
   }
   ready();
+}
+
+/** Fetches, before the server ends, what could be looked at afterwards: all curves, and the film. */
+async function loadLast() {
+  isHealthLoaded = true; // with the other curves
+  await load();
+  const film = find("film");
+  if (find("film-card").hidden) return;
+  const answer = await fetch(address("/api/film", { id, v: film.dataset.version }));
+  if (answer.ok) showFilm(film.dataset.version, URL.createObjectURL(await answer.blob()));
 }
 
 /** What the server knows of the run; null if it is not there. */
@@ -457,13 +468,15 @@ async function askForRun() {
 }
 
 async function showAll(answer) {
-  run = answer.run;
+  if (run && run.begun !== answer.run.begun) showNotice("Another run has begun in this folder: it is shown now.");
+  ({ run, served, watch: command } = answer);
   showProblem(null);
   showRun();
   showSettings(answer.config, answer.versions, answer.groups);
   makeCards(find("health-cards"), answer.meanings);
   setText(find("doctor"), answer.doctor);
   onFindings(answer.findings, false);
+  find("film-card").hidden = !answer.film;
   if (answer.film) showFilm(answer.film_version);
   await Promise.all([loadSeries(), loadUpdates()]);
   isLoaded = true;
@@ -508,10 +521,10 @@ async function refreshSeries() {
 
 /** A run that has just appeared is fetched as a whole, as if the page had been opened now. */
 async function onRuns({ runs = [], gone = [] }) {
-  if (gone.includes(id)) showMissing();
+  if (gone.includes(id)) await showMissing();
   const own = runs.find((one) => one.id === id);
   if (!own) return;
-  if (!isLoaded) {
+  if (!isLoaded || own.begun !== run.begun) {
     await load();
     return;
   }
@@ -539,6 +552,8 @@ function start() {
   find("steps-link").href = address("/steps", { id });
   listen(id, {
     load,
+    last: loadLast,
+    command: () => command,
     runs: onRuns,
     points: onPoints,
     findings: ({ id: ofRun, findings }) => ofRun === id && onFindings(findings),

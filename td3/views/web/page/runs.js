@@ -5,8 +5,8 @@ import {
 } from "./charts.js";
 import { countWords } from "./findings.js";
 import {
-  ago, address, arrange, throttled, count, element, get, listen, moment, number, onTheme, ready, setAttribute, setText, showTop,
-  speed,
+  ago, address, arrange, throttled, count, element, get, listen, moment, number, onTheme, ready, setAttribute, setText,
+  showNotice, showTop, speed,
 } from "./shared.js";
 
 const find = (id) => document.getElementById(id);
@@ -88,6 +88,8 @@ const colours = new Map();
 const stale = new Set();
 /** @type {View} */
 const view = readView();
+let served = null; // the folder whose runs are shown
+let command = null; // what shows them again
 let automatic = []; // what is picked while the reader has not
 
 /** The ids of the picked runs that are there. */
@@ -493,6 +495,8 @@ async function load() {
     for (const id of [...runs.keys()]) if (!there.has(id)) forget(id);
     answer.runs.forEach(learn);
     setText(find("root"), answer.root);
+    if (served && served !== answer.served) showNotice(`This address now shows the runs in “${answer.root}”.`);
+    ({ served, watch: command } = answer);
     pickAutomatically();
     forgetColours();
     showRows();
@@ -530,7 +534,7 @@ function onRuns({ runs: changed = [], gone = [] }) {
 showTop("runs");
 showTools();
 connectTools();
-listen(null, { load, runs: onRuns });
+listen(null, { load, runs: onRuns, command: () => command });
 onTheme(() => {
   showRows();
   drawCurves();

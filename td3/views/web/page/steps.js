@@ -2,7 +2,7 @@
 
 import { Animation } from "./animation.js";
 import { Diagram } from "./diagram.js";
-import { address, throttled, count, drawing, element, get, listen, parameter, ready, setText, showTop } from "./shared.js";
+import { address, throttled, count, drawing, element, get, listen, parameter, ready, setText, showNotice, showTop, whyGone } from "./shared.js";
 import { flowOf, PHASES, phaseOf, isSkipped, numbersOf, explanationOf } from "./steps-flow.js";
 import { imagesOf } from "./steps-images.js";
 import { TALL, WIDE } from "./steps-layout.js";
@@ -23,7 +23,9 @@ const at = (name) => document.getElementById(name);
 
 const state = {
   steps: [], // the fifteen explanations
-  isThere: false, // the run has begun
+  run: null, // its row, once it has begun
+  served: null, // the folder whose server answers
+  command: null, // what shows this run again
   recorded: [], // {update, step, delayed} of every recorded update
   record: null, // the one that is shown
   newer: false, // a newer one is shown after step 15
@@ -47,27 +49,35 @@ function start() {
   showTop("steps", id);
   prepareControls();
   if (!id) return showProblem(new Error("No run is named in the address."));
-  return listen(id, { load, runs: onRuns, updates: throttled(onUpdates, 1500) });
+  return listen(id, { load, command: () => state.command, runs: onRuns, updates: throttled(onUpdates, 1500) });
 }
 
 /** At the start and after every reconnect. The page may have been opened before its run has begun. */
 async function load() {
-  if (state.isThere) return onUpdates();
   try {
     if (!state.steps.length) state.steps = (await get("/api/explanation")).steps;
-    const { run } = await get("/api/run", { id });
-    state.isThere = true;
+    const { run, served, watch } = await get("/api/run", { id });
+    const isSame = state.run?.begun === run.begun;
+    if (state.run && !isSame) {
+      showNotice("Another run has begun in this folder: it is shown now.");
+      state.following = true;
+    }
+    Object.assign(state, { run, served, command: watch });
+    if (isSame) return await onUpdates();
     setText(at("run-name"), run.name);
     document.title = `The fifteen steps · ${run.name} · td3`;
     return await refreshFirst();
   } catch (problem) {
-    return problem.status === 404 && !state.isThere ? showWaiting("absent") : showProblem(problem);
+    return problem.status === 404 && !state.run ? showWaiting("absent") : showProblem(problem);
   }
 }
 
-/** The run has begun. */
+/** The run has begun, or another one has in its place. */
 function onRuns({ runs = [] }) {
-  return state.isThere || !runs.some((run) => run.id === id) ? undefined : load();
+  const own = runs.find((run) => run.id === id);
+  if (own && state.run?.begun !== own.begun) return load();
+  state.run = own ?? state.run;
+  return undefined;
 }
 
 /** The update in the address, or the newest if that one is not there any more. */
@@ -119,8 +129,10 @@ async function choose(update) {
   }
 }
 
-function showProblem(problem) {
-  setText(at("problem"), problem.message);
+async function showProblem(problem) {
+  const isGone = problem.status === 404 && state.run;
+  const reason = isGone ? await whyGone(id, state.served, state.command).catch(() => null) : null;
+  setText(at("problem"), reason ?? problem.message);
   at("problem").hidden = false;
   ready();
 }

@@ -1,0 +1,141 @@
+"""The live page says nothing false: about other runs, lost servers, steps not reached, settings, and seeds."""
+
+import shutil
+
+import browser
+import pytest
+from browser import opened, visiting
+from folders import append, make_run
+
+from td3.config import Config
+from td3.storage import RunFolder
+from td3.views.web import live
+from td3.views.web.runs import Watched
+from td3.views.web.server import Page
+
+
+@pytest.fixture(scope="module")
+def page():
+    with browser.browsing() as page:
+        yield page
+
+
+@pytest.fixture(autouse=True)
+def quiet_page(page):
+    with browser.quiet(page):
+        yield
+
+
+def curve(*values, name="eval/mean_return"):
+    return [{"step": 100 * n, name: value} for n, value in enumerate(values, start=1)]
+
+
+def values(page, chart="eval/mean_return"):
+    """What the last line of a chart shows."""
+    return page.evaluate("(chart) => document.querySelector(`[data-chart='${chart}']`).data.at(-1).y", chart)
+
+
+def said(page, place, words):
+    """Waits until this place says these words, and returns all it says."""
+    page.wait_for_function(
+        "([place, words]) => document.querySelector(place)?.innerText.includes(words)", arg=[place, words]
+    )
+    return page.locator(place).inner_text()
+
+
+# ---- who answers ----
+
+
+@pytest.mark.parametrize("view", ["run", "steps"])
+def test_an_old_tab_shows_no_other_runs_numbers_and_says_who_answers(page, tmp_path, view):
+    first = make_run(tmp_path / "first", curve(1.0, 2.0))
+    second = make_run(tmp_path / "second", curve(7.0, 8.0, 9.0))
+    with visiting(page, first) as address:
+        opened(page, f"{address}{view}?id={Watched(first, first).id}")
+        page.server.end()
+        page.server.page = Page(second)  # another `--watch` on the same port
+        told = said(page, "#problem", "Another page answers")
+        assert "“second”" in told and f"td3 watch {first}" in told
+        if view == "run":
+            assert page.locator("#name").inner_text() == "first"
+            assert values(page) == [1, 2]
+    assert all("404" in one for one in page.complaints)  # it asked for its own run
+    page.complaints.clear()
+
+
+def test_another_run_that_takes_the_place_of_the_first_is_shown_with_a_notice(page, tmp_path):
+    run = make_run(tmp_path / "run", curve(1.0, 2.0), Config(seed=1).to_data())
+    with visiting(page, tmp_path) as address:
+        opened(page, f"{address}run?id={Watched(tmp_path, run).id}")
+        shutil.rmtree(run)
+        make_run(run, curve(5.0, 6.0, 7.0), Config(seed=2).to_data())
+        said(page, "#line", "Another run has begun in this folder")
+        said(page, "#seed", "seed 2")
+        assert page.locator("[data-setting=seed] td").text_content() == "2"
+        assert values(page) == [5, 6, 7]
+    page.complaints.clear()  # for a moment there was none
+
+
+def test_a_list_that_is_answered_by_another_folder_says_so(page, tmp_path):
+    make_run(tmp_path / "one/a", curve(1.0))
+    make_run(tmp_path / "two/b", curve(1.0))
+    with visiting(page, tmp_path / "one") as address:
+        opened(page, address)
+        page.server.end()
+        page.server.page = Page(tmp_path / "two")
+        assert said(page, "#line", "This address") == "This address now shows the runs in “two”."
+
+
+# ---- the end ----
+
+
+def test_a_run_that_ends_leaves_its_last_state_and_film_on_the_page(page, tmp_path, monkeypatch):
+    monkeypatch.setattr(live, "PERIOD", 3_600)  # no news after the first look: only the end brings the last state
+    run = make_run(tmp_path / "run", curve(1.0, 2.0), Config(steps=300).to_data())
+    writer = RunFolder.open(run, to_write=True)
+    with visiting(page, run) as address:
+        opened(page, f"{address}run?id={Watched(run, run).id}")
+        assert page.locator("#state").inner_text() == "live"
+        append(run, [{"step": 300, "eval/mean_return": 3.0, "health/one_end": 0.5}])
+        (run / "film.webp").write_bytes(STILL)
+        writer.release()
+        assert page.server.farewell() == 0  # all viewers have left
+        assert said(page, "#line", "server has ended").endswith(f"Look again with: td3 watch {run}")
+        assert page.locator("#connection").inner_text() == "server ended"
+        assert page.locator("#state").inner_text() == "finished"
+        assert values(page) == [1, 2, 3]
+        page.route("**/*", lambda route: route.abort())  # nobody answers any more
+        page.wait_for_function("() => document.querySelector('#film').naturalWidth == 1")
+        assert page.locator("#film").get_attribute("src").startswith("blob:")
+        page.locator("#health > summary").click()
+        page.wait_for_selector("[data-chart='health/one_end'][data-drawn]")
+        page.unroute("**/*")
+
+
+# A picture of one pixel.
+STILL = bytes.fromhex(
+    "524946461a000000574542505650384c0d0000002f00000010071011118888fe0700"
+)
+
+
+def test_a_hidden_page_is_there_at_the_end_and_a_lost_line_is_told(page, tmp_path):
+    run = make_run(tmp_path / "run", curve(1.0))
+    with visiting(page, run) as address:
+        opened(page, f"{address}run?id={Watched(run, run).id}")
+        page.route("**/events*", lambda route: route.abort())
+        page.server.end()
+        assert said(page, "#line", "The connection is lost").endswith(f"td3 watch {run}")
+        page.unroute("**/events*")
+        page.wait_for_selector("#line", state="hidden")
+        page.wait_for_selector("#connection[data-state=open]")
+        page.evaluate(
+            """() => {
+                Object.defineProperty(document, "visibilityState", { get: () => "hidden", configurable: true });
+                document.dispatchEvent(new Event("visibilitychange"));
+            }"""
+        )
+        append(run, curve(1.0, 2.0)[1:])
+        assert page.server.farewell() == 0
+        said(page, "#line", "server has ended")
+        assert values(page) == [1, 2]
+    page.complaints.clear()  # of the line that was lost
