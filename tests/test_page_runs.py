@@ -56,7 +56,7 @@ def test_the_watched_folder_may_be_a_run_itself(tmp_path):
 def test_a_run_has_the_same_id_wherever_it_is_watched_from_and_no_other_run_has_it(tmp_path):
     runs = [make_run(tmp_path / name / "seed-0", [{"step": 1}]) for name in ("one", "two")]
     (tmp_path / "link").symlink_to(tmp_path / "one")
-    first, second = (list(rows_of(run).values())[0]["id"] for run in runs)  # as `--watch` serves them
+    first, second = (id_of(run, "seed-0") for run in runs)  # as `--watch` serves them
     assert first != second
     assert {id_of(tmp_path / name, "seed-0") for name in ("one", "link")} == {first}
     assert id_of(tmp_path, "two/seed-0") == second

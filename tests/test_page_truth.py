@@ -139,3 +139,28 @@ def test_a_hidden_page_is_there_at_the_end_and_a_lost_line_is_told(page, tmp_pat
         said(page, "#line", "server has ended")
         assert values(page) == [1, 2]
     page.complaints.clear()  # of the line that was lost
+
+
+# ---- curves ----
+
+
+def pointed_at(page, step):
+    """What the chart of all runs says where the mouse points at this step."""
+    box = page.locator("#chart .nsewdrag").first.bounding_box()
+    across = page.evaluate("(step) => document.querySelector('#chart')._fullLayout.xaxis.d2p(step)", step)
+    page.mouse.move(box["x"] + across, box["y"] + box["height"] / 2)
+    page.wait_for_function(
+        "(title) => document.querySelector('#chart .hoverlayer')?.textContent.includes(title)", arg=f"step {step:,}"
+    )
+    return page.locator("#chart .hoverlayer .legend text.legendtext").all_text_contents()
+
+
+def test_the_mouse_is_told_only_what_is_there_and_at_its_own_step(page, tmp_path):
+    make_run(tmp_path / "long", curve(*range(1, 11)))
+    make_run(tmp_path / "short", curve(51.0, 52.0, 53.0))
+    make_run(tmp_path / "aside", [{"step": 504, "eval/mean_return": 70.0}, {"step": 904, "eval/mean_return": 71.0}])
+    with visiting(page, tmp_path) as address:
+        opened(page, address)
+        assert pointed_at(page, 700) == ["long : 7 at step 700"]
+        assert sorted(pointed_at(page, 200)) == ["long : 2 at step 200", "short : 52 at step 200"]
+        assert sorted(pointed_at(page, 500)) == ["aside : 70 at step 504", "long : 5 at step 500"]

@@ -420,7 +420,7 @@ function layout({ rows, legend = true, horizontal = {}, hovermode = "x unified",
     showlegend: legend,
     legend: { orientation: "h", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom", font: { color: look.soft } },
     hovermode,
-    hoverdistance: hovermode === "x unified" ? -1 : 20, // the nearest step speaks, however far it is
+    hoverdistance: 20, // pixels: a curve says nothing where it has no point
     hoverlabel: { bgcolor: look.surface, bordercolor: look.border, font: { color: look.ink, size: 12 } },
     dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom", // a finger scrolls the page
     uirevision: "the reader's zoom stays",
@@ -467,12 +467,24 @@ export async function draw(place, traces, options) {
   if (place.nextElementSibling?.classList.contains("nothing")) place.nextElementSibling.hidden = !empty;
   if (empty) return;
   if (!window.Plotly) throw new Error("The charts cannot be drawn: their library did not load.");
-  await window.Plotly.react(place, traces, layout(options, exponents(traces)), CONFIGURATION);
+  await window.Plotly.react(place, namingSteps(traces, options.hovermode), layout(options, exponents(traces)), CONFIGURATION);
   if (!place.dataset.drawn) followSize(place);
   setAttribute(place, "role", "figure");
   setAttribute(place, "aria-label", `Chart of ${options.rows.map((row) => row.title).join(" and ")}`);
   place.dataset.theme = theme();
   place.dataset.drawn = "true";
+}
+
+/** Where curves have steps of their own, each says at which of them its value is: the title names one step alone. */
+function namingSteps(traces, hovermode = "x unified") {
+  const speaking = traces.filter((trace) => trace.hovertemplate);
+  const [first] = speaking;
+  const isSame = ({ x }) => x.length === first.x.length && x.every((step, place) => step === first.x[place]);
+  if (hovermode !== "x unified" || speaking.every(isSame)) return traces;
+  return traces.map((trace) => ({
+    ...trace,
+    hovertemplate: trace.hovertemplate?.replace("<extra>", " at step %{x:,.0f}<extra>"),
+  }));
 }
 
 /** A chart grows and shrinks with its card, which may change without the window doing so, or be folded away. */
