@@ -164,3 +164,44 @@ def test_the_mouse_is_told_only_what_is_there_and_at_its_own_step(page, tmp_path
         assert pointed_at(page, 700) == ["long : 7 at step 700"]
         assert sorted(pointed_at(page, 200)) == ["long : 2 at step 200", "short : 52 at step 200"]
         assert sorted(pointed_at(page, 500)) == ["aside : 70 at step 504", "long : 5 at step 500"]
+
+
+def lines_of(page):
+    return page.evaluate(
+        "() => document.querySelector('#chart').data.map(({ x, y, fill }) => ({ x, y, band: fill == 'toself' }))"
+    )
+
+
+def test_the_band_over_seeds_is_the_spread_of_the_seeds_however_smooth_the_curve(page, tmp_path):
+    for seed, values in enumerate([[0, 6] * 20, [6, 0] * 20, [3] * 40]):  # smoothed, all three would be 3
+        make_run(tmp_path / f"seed-{seed}", curve(*map(float, values)), Config(seed=seed).to_data())
+    with visiting(page, tmp_path) as address:
+        for smoothing in (0, 0.9):
+            opened(page, f"{address}?group=1&smoothing={smoothing}")
+            band = next(line for line in lines_of(page) if line["band"])
+            high, low = band["y"][:40], band["y"][40:]
+            assert high == pytest.approx([6.0] * 40)  # 3, and the square root of (9 + 9 + 0) / 2
+            assert low == pytest.approx([0.0] * 40, abs=1e-9)
+            (mean,) = [line for line in lines_of(page)[-1:] if not line["band"]]
+            assert mean["y"] == pytest.approx([3.0] * 40)
+        assert "seed" not in page.locator("#legend li").first.inner_text()
+
+
+def test_a_group_is_named_by_what_its_runs_have_in_common(page, tmp_path):
+    def study(place, seed, **settings):
+        config = {**Config(seed=seed, **settings).to_data(), "env": "Hopper-v5"}
+        make_run(tmp_path / place, curve(1.0), config)
+
+    study("Hopper-v5/author/seed-0", 0)
+    study("Hopper-v5/slow/seed-10", 10, tau=0.001)
+    study("Hopper-v5/slow/seed-11", 11, tau=0.001)
+    study("seed_3", 3, tau=0.01)
+    study("alone/Walker-v5", 5, tau=0.02)  # this number is no seed
+    with visiting(page, tmp_path) as address:
+        opened(page, f"{address}?group=1")
+        assert sorted(page.locator("#legend li[data-group]").all_inner_texts()) == [
+            "Hopper-v5 (n = 1)",
+            "Hopper-v5/author (n = 1)",
+            "Hopper-v5/slow (n = 2)",
+            "alone/Walker-v5 (n = 1)",
+        ]

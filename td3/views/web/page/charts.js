@@ -184,8 +184,10 @@ function grid(steps) {
   return Array.from({ length: FINEST_GRID }, (_, place) => first + (width * place) / (FINEST_GRID - 1));
 }
 
+/** The standard deviation of a sample, which one value does not have. */
 function deviation(values, mean) {
-  return Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length);
+  if (values.length < 2) return null;
+  return Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1));
 }
 
 /**
@@ -199,8 +201,19 @@ export function average(several, span = null) {
   const curves = several.map((series) => interpolate(means(series), step));
   const columns = step.map((_, place) => curves.map((values) => values[place]).filter((value) => value !== null));
   const mean = columns.map((values) => (values.length ? values.reduce((a, b) => a + b, 0) / values.length : null));
-  const spread = columns.map((values, place) => (values.length ? deviation(values, mean[place]) : null));
+  const spread = columns.map((values, place) => deviation(values, mean[place]));
   return { step, mean, spread, seeds: columns.map((values) => values.length) };
+}
+
+/**
+ * What `average` made of several, smoothed: the spread stays that of the seeds, for smoothed seeds differ less. Where
+ * each has steps of its own there are more points than in any of them, and each counts for less.
+ */
+export function smoothAverage(averaged, several, weight) {
+  const longest = Math.max(...several.map((series) => means(series).step.length));
+  const own = weight ** Math.min(1, longest / averaged.step.length);
+  const smoothed = (value) => smooth({ step: averaged.step, value }, own).value;
+  return { ...averaged, mean: smoothed(averaged.mean), spread: smoothed(averaged.spread) };
 }
 
 // ── Traces ───────────────────────────────────────────────────────────────────────────────────────────────────────────
