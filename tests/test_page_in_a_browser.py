@@ -837,7 +837,7 @@ def test_a_target_uses_its_rows_own_discount_and_shows_how_many_steps_it_sums(pa
         "discount": [0.970299, 0.9801, 0.99, 0.5, 0.8687458, 0.970299],
         "terminated": [False] * 5 + [True],
     }
-    record["rows"]["reward"] = [1.5] * 6
+    record["rows"]["reward"], record["settings"]["reward_scale"] = [1.5] * 6, 1.0
     older = msgspec.json.decode(msgspec.json.encode(record)) | {"update": 1000}
     del older["rows"]["discount"]
     certain = msgspec.json.decode(msgspec.json.encode(record)) | {"update": 1002}

@@ -3,12 +3,14 @@
 import shutil
 
 import browser
+import msgspec
 import pytest
 from browser import opened, visiting
 from folders import append, make_run
 
 from td3.config import Config
 from td3.storage import RunFolder
+from td3.training import train
 from td3.views.web import live
 from td3.views.web.runs import Watched
 from td3.views.web.server import Page
@@ -113,9 +115,7 @@ def test_a_run_that_ends_leaves_its_last_state_and_film_on_the_page(page, tmp_pa
 
 
 # A picture of one pixel.
-STILL = bytes.fromhex(
-    "524946461a000000574542505650384c0d0000002f00000010071011118888fe0700"
-)
+STILL = bytes.fromhex("524946461a000000574542505650384c0d0000002f00000010071011118888fe0700")
 
 
 def test_a_hidden_page_is_there_at_the_end_and_a_lost_line_is_told(page, tmp_path):
@@ -205,3 +205,99 @@ def test_a_group_is_named_by_what_its_runs_have_in_common(page, tmp_path):
             "Hopper-v5/slow (n = 2)",
             "alone/Walker-v5 (n = 1)",
         ]
+
+
+# ---- the fifteen steps ----
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """The records of a short true run, of which nothing is as the words were first written."""
+    small = {"hidden": (16,), "actor_hidden": (8,), "batch_size": 8, "warmup_steps": 60, "log_every": 1}
+    changed = {"normalize_observations": True, "reward_scale": 0.1, "n_step": 3}
+    config = Config(env="Pendulum-v1", steps=66, eval_every=0, film=False, threads=1, **small, **changed)
+    run = tmp_path_factory.mktemp("runs") / "run"
+    for _ in train(config, run):
+        pass
+    return run, [msgspec.json.decode(line) for line in (run / "updates.jsonl").read_bytes().splitlines()]
+
+
+def with_records(folder, run, records):
+    """A copy of the run that has recorded these updates, and the address of its steps without the server's."""
+    shutil.copytree(run, folder / "run")
+    (folder / "run/updates.jsonl").write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in records))
+    return f"steps?id={Watched(folder, folder / 'run').id}"
+
+
+def changed(record, **settings):
+    return {**record, "settings": {**record["settings"], **settings}}
+
+
+def test_the_steps_say_what_was_done_with_states_and_rewards(page, prepared, tmp_path):
+    run, records = prepared
+    record = next(one for one in records if one["delayed"])
+    plain = changed(record, reward_scale=1.0, normalize_observations=False) | {"update": 1_000}
+    plain["rows"] = record["rows"] | {"discount": [record["settings"]["gamma"]] * 6}
+    older = record | {"update": 1_002, "settings": {name: record["settings"][name] for name in OLD_SETTINGS}}
+    place = with_records(tmp_path, run, [record, plain, older])
+    with visiting(page, tmp_path) as address:
+        for update, isPrepared in ((record["update"], True), (1_000, False), (1_002, True)):
+            text = {}
+            for step in (1, 4, 9, 10):
+                opened(page, f"{address}{place}&update={update}&step={step}")
+                text[step] = page.locator("#panel").inner_text()
+            assert ("scaled n-step reward r" in text[4]) == isPrepared
+            assert ("n-step: r is the discounted sum of" in text[4]) == isPrepared
+            assert ("Rewards are stored times reward_scale 0.1" in text[4]) == isPrepared
+            assert ("state s, normalised, row 1" in text[4]) == isPrepared
+            assert ("next state s′, normalised, row 1" in text[4]) == isPrepared
+            assert ("The memory stores them as they were." in text[4]) == isPrepared
+            assert ("reward times reward_scale" in text[1]) == isPrepared
+            assert ("reward_scale 0.1" in text[9]) == ("scaled r" in text[9]) == isPrepared
+            assert ("exactly as they are stored" in text[10]) == (not isPrepared)
+            assert ("the stored state, normalised, and the action exactly as it is stored" in text[10]) == isPrepared
+        opened(page, f"{address}{place}&update={record['update']}&step=2")
+        assert page.locator(".layers b").all_inner_texts() == ["3", "8", "1"]
+
+
+OLD_SETTINGS = ("gamma", "tau", "policy_delay", "target_noise", "noise_clip", "actor_lr", "critic_lr", "batch_size")
+OLD_SETTINGS += ("hidden", "buffer_size")
+
+
+def test_words_are_true_without_delay_and_without_noise(page, prepared, tmp_path):
+    run, records = prepared
+    record = next(one for one in records if one["delayed"])
+    at_once = changed(record, policy_delay=1, target_noise=0.0) | {"update": 1_000}
+    unclipped = changed(record, noise_clip=0.0) | {"update": 1_002}
+    place = with_records(tmp_path, run, [at_once, unclipped])
+    with visiting(page, tmp_path) as address:
+        text = {}
+        for step in (6, 7, 13, 14, 15):
+            opened(page, f"{address}{place}&update=1000&step={step}")
+            text[step] = page.locator("main").inner_text()
+            assert "delayed" not in text[step].replace("With policy_delay", "")
+            assert "Update 1,000 at step" in text[step] and "· all fifteen steps" in text[step]
+        assert "No noise is added in this run, because target_noise is 0" in text[6]
+        assert "Target smoothing, switched off" in text[6] and "With noise the target would be" in text[6]
+        assert "smoothed" not in text[7]
+        assert "The actor learns, every update" in text[13] and "a higher value, here on every update." in text[13]
+        assert "With policy_delay 1 the actor follows the critics at once" in text[13]
+        assert "In every update: the actor and the targets" in text[14]
+        assert "With policy_delay 1 they move in every update" in text[15] and "fast as" not in text[15]
+        opened(page, f"{address}{place}&update=1002&step=6")
+        text = page.locator("main").inner_text()
+        assert "because noise_clip is 0" in text and "delayed: all fifteen steps" in text
+
+
+def test_training_without_noise_is_described_so(page, tmp_path):
+    for name, noise in (("loud", 0.1), ("silent", 0.0)):
+        make_run(tmp_path / name, curve(1.0, name="rollout/ep_return"), Config(exploration_noise=noise).to_data())
+    with visiting(page, tmp_path) as address:
+        said_of = {}
+        for name in ("loud", "silent"):
+            opened(page, f"{address}run?id={Watched(tmp_path, tmp_path / name).id}")
+            said_of[name] = page.locator("#training-words").inner_text()
+    assert said_of == {
+        "loud": "Each training episode, played with exploration noise, and the moving average.",
+        "silent": "Each training episode, played without noise, and the moving average.",
+    }

@@ -480,7 +480,8 @@ export async function draw(place, traces, options) {
   if (place.nextElementSibling?.classList.contains("nothing")) place.nextElementSibling.hidden = !empty;
   if (empty) return;
   if (!window.Plotly) throw new Error("The charts cannot be drawn: their library did not load.");
-  await window.Plotly.react(place, namingSteps(traces, options.hovermode), layout(options, exponents(traces)), CONFIGURATION);
+  const shown = namingSteps(traces, options.hovermode);
+  await window.Plotly.react(place, shown, layout(options, exponents(traces)), CONFIGURATION);
   if (!place.dataset.drawn) followSize(place);
   setAttribute(place, "role", "figure");
   setAttribute(place, "aria-label", `Chart of ${options.rows.map((row) => row.title).join(" and ")}`);

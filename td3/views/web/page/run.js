@@ -427,6 +427,8 @@ function tablesOf(config, groups) {
 }
 
 function showSettings(config, versions, groups) {
+  const noise = config?.exploration_noise === 0 ? "without" : "with exploration";
+  setText(find("training-words"), `Each training episode, played ${noise} noise, and the moving average.`);
   const tables = config ? tablesOf(config, groups) : [];
   if (versions) tables.push(table("Versions", versions));
   find("configuration").hidden = tables.length === 0;

@@ -286,7 +286,8 @@ export function showTop(page, id = null) {
       themeButton(),
     ),
   );
-  document.querySelector("main").prepend(element("p", { id: "line", class: "notice warning", role: "status", hidden: true }));
+  const notice = element("p", { id: "line", class: "notice warning", role: "status", hidden: true });
+  document.querySelector("main").prepend(notice);
   showConnection("waiting");
 }
 

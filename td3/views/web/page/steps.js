@@ -2,8 +2,10 @@
 
 import { Animation } from "./animation.js";
 import { Diagram } from "./diagram.js";
-import { address, throttled, count, drawing, element, get, listen, parameter, ready, setText, showNotice, showTop, whyGone } from "./shared.js";
-import { flowOf, PHASES, phaseOf, isSkipped, numbersOf, explanationOf } from "./steps-flow.js";
+import {
+  address, throttled, count, drawing, element, get, listen, parameter, ready, setText, showNotice, showTop, whyGone,
+} from "./shared.js";
+import { flowOf, PHASES, phaseWords, isDelaying, isSkipped, numbersOf, explanationOf } from "./steps-flow.js";
 import { imagesOf } from "./steps-images.js";
 import { TALL, WIDE } from "./steps-layout.js";
 import { dataOf } from "./steps-panel.js";
@@ -24,6 +26,7 @@ const at = (name) => document.getElementById(name);
 const state = {
   steps: [], // the fifteen explanations
   run: null, // its row, once it has begun
+  config: {}, // its settings; an older record does not have all that are needed
   served: null, // the folder whose server answers
   command: null, // what shows this run again
   recorded: [], // {update, step, delayed} of every recorded update
@@ -56,13 +59,13 @@ function start() {
 async function load() {
   try {
     if (!state.steps.length) state.steps = (await get("/api/explanation")).steps;
-    const { run, served, watch } = await get("/api/run", { id });
+    const { run, config, served, watch } = await get("/api/run", { id });
     const isSame = state.run?.begun === run.begun;
     if (state.run && !isSame) {
       showNotice("Another run has begun in this folder: it is shown now.");
       state.following = true;
     }
-    Object.assign(state, { run, served, command: watch });
+    Object.assign(state, { run, config: config ?? {}, served, command: watch });
     if (isSame) return await onUpdates();
     setText(at("run-name"), run.name);
     document.title = `The fifteen steps · ${run.name} · td3`;
@@ -102,7 +105,13 @@ async function refresh(update, again = true) {
 /** One recorded update, its images unpacked. */
 async function fetched(update) {
   const record = await get("/api/update", { id, update });
-  return { ...record, images: await imagesOf(record) };
+  const settings = { ...known(state.config), ...record.settings };
+  return { ...record, settings, images: await imagesOf(record) };
+}
+
+/** The settings that a run keeps to its end, if they are what they should be. */
+function known({ reward_scale: scale, normalize_observations: normalised }) {
+  return { reward_scale: Number.isFinite(scale) ? scale : 1, normalize_observations: normalised === true };
 }
 
 /** Something was recorded. While playing nothing changes; the newest update follows after step 15. */
@@ -181,7 +190,7 @@ function showStep(again = true) {
 
 function showPanel(explained) {
   setText(at("step-number"), String(explained.number));
-  setText(at("step-phase"), phaseOf(explained.number).words);
+  setText(at("step-phase"), phaseWords(explained.number, state.record));
   setText(at("step-title"), explained.title);
   setText(at("step-sentence"), explained.sentence);
   showFormula(explained.formula);
@@ -215,6 +224,7 @@ function showTimeline() {
     button.classList.toggle("past", number < state.step);
     button.classList.toggle("resting", isSkipped(number, state.record));
   }
+  setText(at("timeline").lastElementChild.firstElementChild, isDelaying(state.record) ? PHASES.at(-1).name : "actor");
   at("previous").disabled = state.step === 1;
   at("next").disabled = state.step === LAST;
 }
@@ -227,7 +237,8 @@ function showRow() {
 
 function showUpdateWords() {
   const { update, step, delayed, engine } = state.record;
-  const kind = delayed ? "delayed: all fifteen steps" : "not delayed: steps 13 to 15 are skipped";
+  const whole = isDelaying(state.record) ? "delayed: all fifteen steps" : "all fifteen steps";
+  const kind = delayed ? whole : "not delayed: steps 13 to 15 are skipped";
   const newer = state.newer ? " · a newer one follows after step 15" : "";
   setText(at("update-words"), `Update ${count(update)} at step ${count(step)} · ${kind}${newer}`);
   at("update-words").title = `Engine: ${engine}`;
@@ -257,9 +268,10 @@ function fillUpdates() {
   const select = at("update-select");
   const options = [...state.recorded]
     .reverse()
-    .map(({ update, delayed }) =>
-      element("option", { value: update }, `update ${count(update)}${delayed ? " · delayed" : ""}`),
-    );
+    .map(({ update, delayed }) => {
+      const kind = delayed && isDelaying(state.record) ? " · delayed" : "";
+      return element("option", { value: update }, `update ${count(update)}${kind}`);
+    });
   select.replaceChildren(...options);
   select.value = String(state.record.update);
   at("follow").checked = state.following;
