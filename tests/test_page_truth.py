@@ -241,21 +241,21 @@ def test_the_steps_say_what_was_done_with_states_and_rewards(page, prepared, tmp
     older = record | {"update": 1_002, "settings": {name: record["settings"][name] for name in OLD_SETTINGS}}
     place = with_records(tmp_path, run, [record, plain, older])
     with visiting(page, tmp_path) as address:
-        for update, isPrepared in ((record["update"], True), (1_000, False), (1_002, True)):
+        for update, is_prepared in ((record["update"], True), (1_000, False), (1_002, True)):
             text = {}
             for step in (1, 4, 9, 10):
                 opened(page, f"{address}{place}&update={update}&step={step}")
                 text[step] = page.locator("#panel").inner_text()
-            assert ("scaled n-step reward r" in text[4]) == isPrepared
-            assert ("n-step: r is the discounted sum of" in text[4]) == isPrepared
-            assert ("Rewards are stored times reward_scale 0.1" in text[4]) == isPrepared
-            assert ("state s, normalised, row 1" in text[4]) == isPrepared
-            assert ("next state s′, normalised, row 1" in text[4]) == isPrepared
-            assert ("The memory stores them as they were." in text[4]) == isPrepared
-            assert ("reward times reward_scale" in text[1]) == isPrepared
-            assert ("reward_scale 0.1" in text[9]) == ("scaled r" in text[9]) == isPrepared
-            assert ("exactly as they are stored" in text[10]) == (not isPrepared)
-            assert ("the stored state, normalised, and the action exactly as it is stored" in text[10]) == isPrepared
+            assert ("scaled n-step reward r" in text[4]) == is_prepared
+            assert ("n-step: r is the discounted sum of" in text[4]) == is_prepared
+            assert ("Rewards are stored times reward_scale 0.1" in text[4]) == is_prepared
+            assert ("state s, normalised, row 1" in text[4]) == is_prepared
+            assert ("next state s′, normalised, row 1" in text[4]) == is_prepared
+            assert ("The memory stores them as they were." in text[4]) == is_prepared
+            assert ("reward times reward_scale" in text[1]) == is_prepared
+            assert ("reward_scale 0.1" in text[9]) == ("scaled r" in text[9]) == is_prepared
+            assert ("exactly as they are stored" in text[10]) == (not is_prepared)
+            assert ("the stored state, normalised, and the action exactly as it is stored" in text[10]) == is_prepared
         opened(page, f"{address}{place}&update={record['update']}&step=2")
         assert page.locator(".layers b").all_inner_texts() == ["3", "8", "1"]
 
@@ -301,3 +301,36 @@ def test_training_without_noise_is_described_so(page, tmp_path):
         "loud": "Each training episode, played with exploration noise, and the moving average.",
         "silent": "Each training episode, played without noise, and the moving average.",
     }
+
+
+SEEN = """() => {
+    window.seen = [];
+    const note = () => {
+        const update = document.querySelector("#update-words").textContent.split(" ")[1];
+        if (window.seen.at(-1) !== update) window.seen.push(update);
+    };
+    new MutationObserver(note).observe(document.querySelector("#update-words"), { childList: true, subtree: true });
+    document.querySelector("#speed").options[3].value = 500;  // a step in every frame
+}"""
+
+
+def test_play_shows_both_kinds_of_update_in_order_also_when_the_server_has_ended(page, prepared, tmp_path):
+    run, records = prepared
+    without, delayed = (next(one for one in records if one["delayed"] == kind) for kind in (False, True))
+    place = with_records(tmp_path, run, [(without, delayed)[n % 2] | {"update": 101 + n} for n in range(4)])
+    with visiting(page, tmp_path) as address:
+        opened(page, f"{address}{place}")
+        assert said(page, "#update-words", "Update 104").startswith("Update 104 at step")  # it follows
+        page.evaluate(SEEN)
+        page.locator("#speed").select_option(index=3)
+        page.locator("#play").click()
+        page.wait_for_function("() => window.seen.length >= 4")
+        assert page.evaluate("window.seen.slice(0, 4)") == ["103", "104", "103", "104"]
+        assert page.server.farewell() == 0
+        said(page, "#line", "server has ended")
+        page.route("**/*", lambda route: route.abort())
+        page.evaluate("window.seen = []")
+        page.wait_for_function("() => window.seen.length >= 4")
+        assert set(page.evaluate("window.seen")) == {"103", "104"}
+        page.locator("#play").click()
+        page.unroute("**/*")

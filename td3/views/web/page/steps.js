@@ -31,7 +31,8 @@ const state = {
   command: null, // what shows this run again
   recorded: [], // {update, step, delayed} of every recorded update
   record: null, // the one that is shown
-  newer: false, // a newer one is shown after step 15
+  newer: false, // a newer group is shown after step 15
+  kept: new Map(), // by update: those that can be shown when the server has ended
   step: bounded(parameter("step"), 1, LAST, 1),
   row: bounded(parameter("row"), 1, 64, 1) - 1,
   following: !Number.isInteger(Number(parameter("update") ?? "newest")),
@@ -52,7 +53,13 @@ function start() {
   showTop("steps", id);
   prepareControls();
   if (!id) return showProblem(new Error("No run is named in the address."));
-  return listen(id, { load, command: () => state.command, runs: onRuns, updates: throttled(onUpdates, 1500) });
+  return listen(id, {
+    load,
+    last: loadLast,
+    command: () => state.command,
+    runs: onRuns,
+    updates: throttled(onUpdates, 1500),
+  });
 }
 
 /** At the start and after every reconnect. The page may have been opened before its run has begun. */
@@ -73,6 +80,14 @@ async function load() {
   } catch (problem) {
     return problem.status === 404 && !state.run ? showWaiting("absent") : showProblem(problem);
   }
+}
+
+/** Fetches, before the server ends, the group that plays on afterwards. */
+async function loadLast() {
+  await load();
+  const { recorded } = state;
+  const group = recorded.slice(groupBegin(recorded.length - 1)).map(({ update }) => update);
+  for (const update of group) state.kept.set(update, await fetched(update));
 }
 
 /** The run has begun, or another one has in its place. */
@@ -104,6 +119,7 @@ async function refresh(update, again = true) {
 
 /** One recorded update, its images unpacked. */
 async function fetched(update) {
+  if (state.kept.has(update)) return state.kept.get(update);
   const record = await get("/api/update", { id, update });
   const settings = { ...known(state.config), ...record.settings };
   return { ...record, settings, images: await imagesOf(record) };
@@ -114,14 +130,14 @@ function known({ reward_scale: scale, normalize_observations: normalised }) {
   return { reward_scale: Number.isFinite(scale) ? scale : 1, normalize_observations: normalised === true };
 }
 
-/** Something was recorded. While playing nothing changes; the newest update follows after step 15. */
+/** Something was recorded. While playing nothing changes; the newest group follows after step 15. */
 async function onUpdates() {
   try {
     if (state.following && !state.playing) return await refresh("newest", !state.record);
     state.recorded = (await get("/api/updates", { id })).updates;
     if (!state.record) return await refresh("newest");
     at("problem").hidden = true;
-    state.newer = state.following && state.recorded.at(-1)?.update !== state.record.update;
+    state.newer = state.following && state.recorded[groupBegin(state.recorded.length - 1)]?.update > state.record.update;
     fillUpdates();
     showUpdateWords();
   } catch (problem) {
@@ -318,7 +334,24 @@ function proceed() {
   if (state.step < LAST) return go(state.step + 1);
   if (!state.following) return play(false);
   state.step = FIRST_OF_UPDATE;
-  return state.newer ? refresh("newest").catch(showProblem) : showStep();
+  const next = nextUpdate();
+  return next === state.record.update ? showStep() : choose(next);
+}
+
+/** The update that plays after this one: the next of its group, or the first of the newest group. */
+function nextUpdate() {
+  const { recorded, record } = state;
+  const next = recorded.find(({ update }) => update === record.update + 1);
+  return next && !record.delayed ? next.update : recorded[groupBegin(recorded.length - 1)].update;
+}
+
+/** Where the group of a recorded update begins: they follow one another up to the one that moves the actor. */
+function groupBegin(place) {
+  const { recorded } = state;
+  let begin = place;
+  const isOneMore = (one) => one && !one.delayed && one.update === recorded[begin].update - 1;
+  while (isOneMore(recorded[begin - 1])) begin -= 1;
+  return begin;
 }
 
 let frame = 0;
