@@ -334,3 +334,32 @@ def test_play_shows_both_kinds_of_update_in_order_also_when_the_server_has_ended
         assert set(page.evaluate("window.seen")) == {"103", "104"}
         page.locator("#play").click()
         page.unroute("**/*")
+
+
+def filled(page):
+    """How full the ring in the diagram is, of 1."""
+    share = page.locator("#diagram .fill").first.get_attribute("stroke-dasharray")
+    return float(share.split()[0]) / 100
+
+
+def test_the_memorys_fill_counts_only_rows_that_there_will_be(page, prepared, tmp_path):
+    run, records = prepared
+    record = records[-1] | {"step": 66, "memory": {**records[-1]["memory"], "rows": 66, "oldest_age": 65}}
+    capacity = record["memory"]["capacity"]
+    assert capacity == 1_000_000
+    early = record | {"update": 1_000, "step": 33, "memory": {**record["memory"], "rows": 33, "oldest_age": 32}}
+    small = record | {"update": 1_002, "step": 33, "memory": {**early["memory"], "capacity": 40}}
+    place = with_records(tmp_path, run, [early, small, record | {"update": 1_004}])
+    with visiting(page, tmp_path) as address:
+        shown = {}
+        for update in (1_000, 1_002, 1_004):
+            opened(page, f"{address}{place}&update={update}&step=1")
+            shown[update] = page.locator(".bar").inner_text(), round(filled(page), 3)
+        assert shown == {
+            1_000: ("33 of 66 rows that this run will write are written", 0.5),
+            1_002: ("33 of 40 rows are written", 0.825),
+            1_004: ("66 of 66 rows that this run will write are written", 1.0),
+        }
+        opened(page, f"{address}{place.replace('steps', 'run')}")
+        assert page.locator("#memory-text").inner_text() == "66 of 66 that this run will store (100 %)"
+        assert page.locator("#memory-fill").evaluate("(bar) => bar.value") == 1

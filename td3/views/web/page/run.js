@@ -6,8 +6,8 @@ import {
 import { foundAt, showFindings } from "./findings.js";
 import { HEALTH, HEALTH_METRICS, makeCards } from "./health.js";
 import {
-  address, ago, throttled, colour, count, duration, element, get, listen, moment, number, onTheme, parameter, percent,
-  ready, setAttribute, setText, showNotice, showTop, speed, whyGone,
+  address, ago, throttled, colour, count, duration, element, get, listen, memoryFill, moment, number, onTheme,
+  parameter, percent, ready, setAttribute, setText, showNotice, showTop, speed, whyGone,
 } from "./shared.js";
 
 const id = parameter("id");
@@ -311,13 +311,16 @@ function showOverestimation() {
 }
 
 function showMemory() {
-  const { memory_rows: held = [], capacity } = updates?.series ?? {};
-  const newest = held[held.length - 1];
-  const known = newest !== undefined && newest !== null && Boolean(capacity);
+  const { memory_rows: held = [], oldest_age: ages = [], step: steps = [], capacity } = updates?.series ?? {};
+  const rows = held.at(-1);
+  const known = rows !== undefined && rows !== null && Boolean(capacity);
   find("memory-fill").hidden = !known;
   if (!known) return;
-  find("memory-fill").value = newest / capacity;
-  setText(find("memory-text"), `${count(newest)} of ${count(capacity)} (${percent(newest / capacity)})`);
+  const { written, places } = memoryFill({ rows, capacity, oldest_age: ages.at(-1) }, steps.at(-1), run);
+  const end = places < capacity ? " that this run will store" : "";
+  find("memory-fill").value = written / places;
+  setText(find("memory-text"), `${count(written)} of ${count(places)}${end} (${percent(written / places)})`);
+  setAttribute(find("memory-text"), "title", `Room for ${count(capacity)}`);
 }
 
 // ── Actions ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -454,6 +454,16 @@ export function ago(moment) {
   return `${Math.round(seconds / 3600)} h ago`;
 }
 
+/**
+ * How many rows of a memory are written, and how many there will be: a run that ends earlier never fills it.
+ * @param {{rows: number, capacity: number, oldest_age?: number}} memory as it was at `step`
+ */
+export function memoryFill({ rows, capacity, oldest_age: oldest }, step, run) {
+  const written = missing(oldest) ? rows : oldest + 1;
+  const end = run?.state === "finished" ? run.step : (run?.goal ?? Infinity);
+  return { written, places: Math.min(capacity, written + Math.max(0, end - step)) };
+}
+
 /** A moment in unix seconds, in full, for a title. */
 export function moment(seconds) {
   return missing(seconds) ? "" : new Date(seconds * 1000).toLocaleString();

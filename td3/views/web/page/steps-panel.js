@@ -63,13 +63,14 @@ function encoderNotes(step, { images }) {
 // ── 1 to 3: what was built ───────────────────────────────────────────────────────────────────────────────────────────
 
 function memoryFacts(record) {
-  const { memory } = record;
-  const written = memory.oldest_age + 1;
+  const { memory, fill: { written, places } } = record;
+  const end = places < memory.capacity ? " that this run will write" : "";
   // Where each frame or observation is stored once, an episode has one row more than transitions.
   const unit = record.images || record.history ? "rows" : "transitions";
   return [
-    bar(written / memory.capacity, `${count(written)} of ${count(memory.capacity)} rows are written`),
+    bar(written / places, `${count(written)} of ${count(places)} rows${end} are written`),
     facts([
+      ["room for", "capacity", memory.capacity, `${count(memory.capacity)} rows`],
       ["rows held", "memory_rows", memory.rows, count(memory.rows)],
       ["mean age of the rows in this batch", "mean_age", memory.mean_age, `${count(memory.mean_age)} ${unit}`],
       ["age of the oldest row held", "oldest_age", memory.oldest_age, `${count(memory.oldest_age)} ${unit}`],

@@ -3,7 +3,8 @@
 import { Animation } from "./animation.js";
 import { Diagram } from "./diagram.js";
 import {
-  address, throttled, count, drawing, element, get, listen, parameter, ready, setText, showNotice, showTop, whyGone,
+  address, throttled, count, drawing, element, get, listen, memoryFill, parameter, ready, setText, showNotice, showTop,
+  whyGone,
 } from "./shared.js";
 import { flowOf, PHASES, phaseWords, isDelaying, isSkipped, numbersOf, explanationOf } from "./steps-flow.js";
 import { imagesOf } from "./steps-images.js";
@@ -122,7 +123,8 @@ async function fetched(update) {
   if (state.kept.has(update)) return state.kept.get(update);
   const record = await get("/api/update", { id, update });
   const settings = { ...known(state.config), ...record.settings };
-  return { ...record, settings, images: await imagesOf(record) };
+  const fill = memoryFill(record.memory, record.step, state.run);
+  return { ...record, settings, fill, images: await imagesOf(record) };
 }
 
 /** The settings that a run keeps to its end, if they are what they should be. */
