@@ -363,3 +363,23 @@ def test_the_memorys_fill_counts_only_rows_that_there_will_be(page, prepared, tm
         opened(page, f"{address}{place.replace('steps', 'run')}")
         assert page.locator("#memory-text").inner_text() == "66 of 66 that this run will store (100 %)"
         assert page.locator("#memory-fill").evaluate("(bar) => bar.value") == 1
+
+
+# ---- states ----
+
+
+def test_a_run_that_stopped_by_itself_says_why_until_it_trains_on(page, tmp_path):
+    reason = "The last 5 evaluations brought no new best."
+    rows = [*curve(1.0, 2.0), {"step": 200, "stopped": reason}]
+    run = make_run(tmp_path / "run", rows, Config(steps=1_000).to_data(), goal=1_000)
+    (state,) = run.glob("checkpoints/*/state.json")
+    state.write_bytes(msgspec.json.encode({"config": {"steps": 1_000}, "stopped": ["stop_after", reason]}))
+    make_run(tmp_path / "whole", curve(*map(float, range(10))), Config(steps=1_000).to_data())
+    with visiting(page, tmp_path) as address:
+        opened(page, address)
+        assert page.locator("tr[data-state=finished]").count() == 2
+        assert page.locator(".row-reason:visible").all_inner_texts() == [f"Stopped by itself: {reason}"]
+        opened(page, f"{address}run?id={Watched(tmp_path, run).id}")
+        assert page.locator("#run-reason").inner_text() == f"Stopped by itself at step 200: {reason}"
+        append(run, [{"step": 300, "eval/mean_return": 3.0}])  # it was resumed
+        page.wait_for_selector("#run-reason", state="hidden")

@@ -42,6 +42,7 @@ class Run(msgspec.Struct, frozen=True):
     changed: float
     findings: int = 0  # of the diagnosis, in its record
     finding: str | None = None  # the worst of them, in a sentence
+    reason: str | None = None  # why it finished before its goal, in a sentence
     begun: float = 0.0  # when; a run that takes the place of another has another
 
 
@@ -50,6 +51,7 @@ class _Row(msgspec.Struct, rename={"score": "eval/mean_return", "speed": "time/s
     score: float | None = None
     speed: float | None = None
     failed: str | None = None  # why the run ended
+    stopped: str | None = None  # why it stopped by itself
 
 
 class _Manifest(msgspec.Struct):
@@ -152,6 +154,7 @@ class Watched:
         state = "broken" if problem else "live" if live else "finished" if done else "stopped"
         if state == "stopped" and failed is not None:
             state, problem = "failed", failed[:LONGEST_SENTENCE]
+        reasons = [row.stopped for row in rows if row.stopped is not None and row.step >= step]  # and no step came after
         return Run(
             id=self.id,
             name=self.name,
@@ -166,6 +169,7 @@ class Watched:
             problem=problem,
             group=group_of(config) if config else self.id,
             changed=changed,
+            reason=reasons[-1][:LONGEST_SENTENCE] if reasons and state == "finished" else None,
             begun=stamp(self.path / "versions.json")[0],
         )
 

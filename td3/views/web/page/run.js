@@ -273,6 +273,8 @@ function showRun() {
   setText(find("seed"), run.seed === null ? "" : `seed ${run.seed}`);
   setText(find("run-problem"), run.problem ?? "");
   find("run-problem").hidden = !run.problem;
+  setText(find("run-reason"), run.reason ? `Stopped by itself at step ${count(run.step)}: ${run.reason}` : "");
+  find("run-reason").hidden = !run.reason;
   setText(figure("best"), number(run.best));
   setText(figure("last"), number(run.last));
   setText(figure("speed"), speed(run.speed, "steps/s"));

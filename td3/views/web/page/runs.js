@@ -131,6 +131,7 @@ class Row {
     this.name = element("a", { href: address("/run", { id }) });
     this.findings = element("a", { class: "mark", href: `${address("/run", { id })}#findings` });
     this.problem = element("span", { class: "row-problem", hidden: true });
+    this.reason = element("span", { class: "row-reason", hidden: true });
     this.progress = element("progress", { max: 1 });
     this.steps = element("span", { class: "steps" });
     this.environment = cell("env", null);
@@ -144,7 +145,7 @@ class Row {
       { "data-run": id },
       cell("pick", "pick", this.box),
       cell("state", null, this.state),
-      cell("name", null, this.name, this.problem),
+      cell("name", null, this.name, this.problem, this.reason),
       this.environment,
       this.seed,
       cell("step", null, element("div", { class: "progress" }, this.progress, this.steps)),
@@ -163,6 +164,8 @@ class Row {
     this.showFindings(run);
     setText(this.problem, run.problem ?? "");
     this.problem.hidden = !run.problem;
+    setText(this.reason, run.reason ? `Stopped by itself: ${run.reason}` : "");
+    this.reason.hidden = !run.reason;
     setText(this.environment, run.env ?? "–");
     setText(this.seed, run.seed === null ? "–" : String(run.seed));
     setText(this.best, number(run.best));
