@@ -108,7 +108,7 @@ export function listen(id, handlers) {
     if (!loaded) load(); // says what is wrong
     failures += 1;
     if (!ended) showConnection("lost");
-    if (!ended && failures === 2) showNotice("The connection is lost: what is shown may be old. " + lookAgain());
+    if (!ended && failures === 2) showNotice("The connection is lost: what is shown may be old.", handlers.command?.());
     timer = setTimeout(connect, ended ? LONGEST_PAUSE : Math.min(1000 * 2 ** (failures - 1), LONGEST_PAUSE));
   }
 
@@ -119,13 +119,8 @@ export function listen(id, handlers) {
     await loaded;
     disconnect();
     showConnection("ended");
-    showNotice("This page’s server has ended: what is shown is the last state. " + lookAgain());
+    showNotice("This page’s server has ended: what is shown is the last state.", handlers.command?.());
     timer = setTimeout(connect, LONGEST_PAUSE); // the same run may be served here again
-  }
-
-  function lookAgain() {
-    const command = handlers.command?.();
-    return command ? `Look again with: ${command}` : "";
   }
 
   function disconnect() {
@@ -171,10 +166,10 @@ function showConnection(state) {
   sign.textContent = CONNECTION_WORDS[state];
 }
 
-/** One sentence at the top about who answers this page, or null for none. */
-export function showNotice(sentence) {
+/** One sentence at the top about who answers this page, and the command that shows it again; null for none. */
+export function showNotice(sentence, command = null) {
   const notice = document.getElementById("line");
-  setText(notice, sentence ?? "");
+  notice.replaceChildren(sentence ?? "", ...(command ? [" Look again with: ", element("code", {}, command)] : []));
   notice.hidden = !sentence;
 }
 
