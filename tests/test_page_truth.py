@@ -56,8 +56,8 @@ def test_an_old_tab_shows_no_other_runs_numbers_and_says_who_answers(page, tmp_p
         opened(page, f"{address}{view}?id={Watched(first, first).id}")
         page.server.end()
         page.server.page = Page(second)  # another `--watch` on the same port
-        told = said(page, "#problem", "Another page answers")
-        assert "“second”" in told and f"td3 watch {first}" in told
+        notice = said(page, "#problem", "Another page answers")
+        assert "“second”" in notice and f"td3 watch {first}" in notice
         if view == "run":
             assert page.locator("#name").inner_text() == "first"
             assert values(page) == [1, 2]
@@ -118,7 +118,7 @@ def test_a_run_that_ends_leaves_its_last_state_and_film_on_the_page(page, tmp_pa
 STILL = bytes.fromhex("524946461a000000574542505650384c0d0000002f00000010071011118888fe0700")
 
 
-def test_a_hidden_page_is_there_at_the_end_and_a_lost_line_is_told(page, tmp_path):
+def test_a_hidden_page_is_there_at_the_end_and_a_lost_line_is_shown(page, tmp_path):
     run = make_run(tmp_path / "run", curve(1.0))
     with visiting(page, run) as address:
         opened(page, f"{address}run?id={Watched(run, run).id}")
@@ -155,7 +155,7 @@ def pointed_at(page, step):
     return page.locator("#chart .hoverlayer .legend text.legendtext").all_text_contents()
 
 
-def test_the_mouse_is_told_only_what_is_there_and_at_its_own_step(page, tmp_path):
+def test_the_mouse_is_shown_only_what_is_there_and_at_its_own_step(page, tmp_path):
     make_run(tmp_path / "long", curve(*range(1, 11)))
     make_run(tmp_path / "short", curve(51.0, 52.0, 53.0))
     make_run(tmp_path / "aside", [{"step": 504, "eval/mean_return": 70.0}, {"step": 904, "eval/mean_return": 71.0}])
@@ -383,3 +383,22 @@ def test_a_run_that_stopped_by_itself_says_why_until_it_trains_on(page, tmp_path
         assert page.locator("#run-reason").inner_text() == f"Stopped by itself at step 200: {reason}"
         append(run, [{"step": 300, "eval/mean_return": 3.0}])  # it was resumed
         page.wait_for_selector("#run-reason", state="hidden")
+
+
+# ---- first things first ----
+
+
+def test_a_run_is_named_before_the_library_of_the_charts_is_there(page, tmp_path):
+    run = make_run(tmp_path / "run", curve(1.0, 2.0))
+    with visiting(page, run) as address:
+        held = []
+        page.route("**/static/plotly.js", lambda route: held.append(route))
+        page.goto(f"{address}run?id={Watched(run, run).id}")
+        said(page, "#name", "run")
+        said(page, "[data-figure=last]", "2.00")
+        page.wait_for_function("() => document.querySelector('script[src*=plotly]')")
+        for route in held:
+            route.continue_()
+        page.wait_for_selector("html[data-ready=true]")
+        page.unroute("**/static/plotly.js")
+        assert values(page) == [1, 2]

@@ -154,7 +154,9 @@ class Watched:
         state = "broken" if problem else "live" if live else "finished" if done else "stopped"
         if state == "stopped" and failed is not None:
             state, problem = "failed", failed[:LONGEST_SENTENCE]
-        reasons = [row.stopped for row in rows if row.stopped is not None and row.step >= step]  # and no step came after
+        reasons = [
+            row.stopped for row in rows if row.stopped is not None and row.step >= step
+        ]  # and no step came after
         return Run(
             id=self.id,
             name=self.name,

@@ -1,6 +1,6 @@
 // Curves: the names of metrics, how points are stored, smoothed and averaged, and how Plotly plots them.
 
-import { throttled, colour, get, setAttribute, theme } from "./shared.js";
+import { throttled, colour, element, get, setAttribute, theme } from "./shared.js";
 
 /** Every curve a page can show: its words, what its axis says, and the group it is listed in, if in any. */
 export const METRICS = {
@@ -479,7 +479,7 @@ export async function draw(place, traces, options) {
   place.hidden = empty;
   if (place.nextElementSibling?.classList.contains("nothing")) place.nextElementSibling.hidden = !empty;
   if (empty) return;
-  if (!window.Plotly) throw new Error("The charts cannot be drawn: their library did not load.");
+  await plotly();
   const shown = namingSteps(traces, options.hovermode);
   await window.Plotly.react(place, shown, layout(options, exponents(traces)), CONFIGURATION);
   if (!place.dataset.drawn) followSize(place);
@@ -487,6 +487,22 @@ export async function draw(place, traces, options) {
   setAttribute(place, "aria-label", `Chart of ${options.rows.map((row) => row.title).join(" and ")}`);
   place.dataset.theme = theme();
   place.dataset.drawn = "true";
+}
+
+/** @type {Promise<void> | null} */
+let library = null;
+
+/** Loads Plotly when the first chart is drawn: it is large, and the page is there before it. */
+function plotly() {
+  library ??= new Promise((resolve, reject) => {
+    const script = element("script", { src: "/static/plotly.js", onload: () => resolve() });
+    script.addEventListener("error", () => {
+      library = null; // the next chart asks again
+      reject(new Error("The charts cannot be drawn: their library did not load."));
+    });
+    document.head.append(script);
+  });
+  return library;
 }
 
 /** Where curves have steps of their own, each says at which of them its value is: the title names one step alone. */
