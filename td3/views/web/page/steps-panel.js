@@ -191,9 +191,14 @@ function preparing(record) {
   const notes = [];
   if (isNStep(record)) {
     const several = most > 1 ? `up to ${count(most)}` : "several";
-    notes.push(`n-step: r is the discounted sum of ${several} rewards, s′ the state after them, and d their end.`);
+    notes.push(
+      `n-step: r is the discounted sum of ${several} rewards, s′ the state after them, and d whether the episode ` +
+        "terminated within them.",
+    );
   }
-  if (scaleOf(record) !== 1) notes.push(`Rewards are stored times reward_scale ${scaleOf(record)}; so r, Q and y are, too.`);
+  if (scaleOf(record) !== 1) {
+    notes.push(`Rewards are stored times reward_scale ${scaleOf(record)}: r, Q and y are all on that scale.`);
+  }
   if (isNormalised(record)) {
     notes.push(
       "Normalised: the networks read each number of s and s′ minus its running mean, divided by its standard " +
