@@ -1,5 +1,6 @@
 """A real browser for the tests of the page: Chromium as the system has it, driven by Playwright."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -12,6 +13,7 @@ import threading
 import pytest
 import uvicorn
 
+from td3.views.web import live, run_index
 from td3.views.web.server import Page
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -67,12 +69,22 @@ class Server:
         self.address, self.page = f"http://127.0.0.1:{door.getsockname()[1]}/", None
 
         async def answer(scope, receive, send):
+            self._loop = asyncio.get_running_loop()
             await self.page(scope, receive, send)
 
         self._server = uvicorn.Server(uvicorn.Config(answer, log_level="error", access_log=False, lifespan="off"))
         self._thread = threading.Thread(target=self._server.run, args=([door],), daemon=True)
         self._thread.start()
         return self
+
+    def end(self):
+        """The page's streams end, without a word."""
+        self._loop.call_soon_threadsafe(self.page.end)
+
+    def farewell(self):
+        """The page ends as the command ends it; returns when its viewers have left, or have taken too long."""
+        asyncio.run_coroutine_threadsafe(self.page.farewell(), self._loop).result()
+        return len(self.page._hub.viewers)
 
     def __exit__(self, *_):
         self._server.should_exit = True
@@ -90,6 +102,29 @@ def visiting(page, folder):
         page.goto(f"{server.address}text?of=code")  # `about:blank` would be another process, without the library
         page.evaluate("localStorage.clear()")
         server.page.end()
+
+
+@contextlib.contextmanager
+def browsing():
+    """A browser with a server of its own, which looks for news more often than for a user."""
+    needed()
+    with pytest.MonkeyPatch.context() as change, chromium(viewport={"width": 1280, "height": 850}) as page:
+        change.setattr(live, "PERIOD", 0.1)  # seconds
+        change.setattr(run_index, "LOOK_AROUND", 0.1)
+        with Server() as page.server:
+            yield page
+
+
+@contextlib.contextmanager
+def quiet(page):
+    """No test may leave a complaint in the console, or ask anybody but the page's own server."""
+    page.requested.clear()
+    page.complaints.clear()
+    yield
+    assert page.complaints == []
+    assert page.requested
+    hosts = {url.split("/")[2].split(":")[0] for url in page.requested if url.startswith("http")}
+    assert hosts == {"127.0.0.1"}
 
 
 def opened(page, address):

@@ -82,7 +82,13 @@ def test_train_with_watch_prints_a_page_that_ends_with_it(tmp_path):
         assert first.startswith("Watch it at http://127.0.0.1:")
         base, id = first.removeprefix("Watch it at ").strip().split("run?id=")
         assert fetch(f"{base}api/explanation")["steps"][8]["number"] == 9
-        process.terminate()  # only now: a short run could end before its page has answered
+        with urllib.request.urlopen(f"{base}events?id={id}") as news:
+            process.terminate()  # only now: a short run could end before its page has answered
+            while news.readline() != b"event: end\n":
+                pass
+            last = fetch(f"{base}api/run?id={id}")["run"]  # the page waits until this viewer has left
+        step = int(next((run / "checkpoints").iterdir()).name.split("-")[0])
+        assert (last["state"], last["step"]) == ("stopped", pytest.approx(step, abs=1_000))
         assert "Stopped at step" in process.stderr.read()
         assert process.wait() == 143
     assert Watched(run, run).id == id

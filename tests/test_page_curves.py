@@ -15,7 +15,7 @@ from td3.metrics import METRICS, OTHERS
 from td3.views.web import series
 from td3.views.web.files import GrowingLines, decoded_lines
 from td3.views.web.series import BLOCK, Record
-from td3.views.web.server import PAGES
+from td3.views.web.static import PAGES
 
 
 class Metric:

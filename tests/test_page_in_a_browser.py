@@ -12,12 +12,11 @@ import browser
 import msgspec
 import numpy as np
 import pytest
-from browser import chromium, opened, serving, visiting
+from browser import opened, serving, visiting
 from folders import append, found_row, make_run
 
 from td3.config import GROUPS, Config
 from td3.training import train
-from td3.views.web import live, run_index
 from td3.views.web.runs import Watched
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -40,23 +39,14 @@ def trained(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def page():
-    browser.needed()
-    with pytest.MonkeyPatch.context() as change, chromium(viewport={"width": 1280, "height": 850}) as page:
-        change.setattr(live, "PERIOD", 0.1)  # seconds: news come sooner than to a user
-        change.setattr(run_index, "LOOK_AROUND", 0.1)
-        with browser.Server() as page.server:
-            yield page
+    with browser.browsing() as page:
+        yield page
 
 
 @pytest.fixture(autouse=True)
 def quiet_page(page):
-    """No test may leave a complaint in the console, or ask anybody but the page's own server."""
-    page.requested.clear()
-    page.complaints.clear()
-    yield
-    assert page.complaints == []
-    assert page.requested
-    assert {url.split("/")[2].split(":")[0] for url in page.requested if url.startswith("http")} == {"127.0.0.1"}
+    with browser.quiet(page):
+        yield
 
 
 def drawn(page, chart, least):
@@ -368,7 +358,7 @@ def test_long_curves_are_smoothed_and_averaged_over_seeds_by_their_means(page, t
         inside = [value for value in mean["y"] if value is not None]
         assert len(inside) > 100
         assert all(abs(value - 2) < 0.5 for value in inside)
-        assert 0.5 < min(band["y"]) < max(band["y"]) < 3.5  # one standard deviation of 1 and 3 is 1
+        assert 0.5 < min(band["y"]) < max(band["y"]) < 3.5  # of 1 and 3, one standard deviation is 1.41
 
 
 def test_a_zoom_of_the_overlay_shows_every_point_of_the_picked_runs(page, tmp_path):
@@ -847,7 +837,7 @@ def test_a_target_uses_its_rows_own_discount_and_shows_how_many_steps_it_sums(pa
         "discount": [0.970299, 0.9801, 0.99, 0.5, 0.8687458, 0.970299],
         "terminated": [False] * 5 + [True],
     }
-    record["rows"]["reward"] = [1.5] * 6
+    record["rows"]["reward"], record["settings"]["reward_scale"] = [1.5] * 6, 1.0
     older = msgspec.json.decode(msgspec.json.encode(record)) | {"update": 1000}
     del older["rows"]["discount"]
     certain = msgspec.json.decode(msgspec.json.encode(record)) | {"update": 1002}

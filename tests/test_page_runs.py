@@ -9,6 +9,7 @@ import msgspec
 from folders import append, ask, id_of, make_run, rows_of
 
 from td3.config import GROUPS, Config
+from td3.storage import RunFolder
 from td3.views.web.live import QUEUE, Followed, Hub, Viewer
 from td3.views.web.run_index import RunIndex
 from td3.views.web.runs import Watched
@@ -52,6 +53,15 @@ def test_the_watched_folder_may_be_a_run_itself(tmp_path):
     assert list(rows_of(tmp_path / "alone")) == ["alone"]
 
 
+def test_a_run_has_the_same_id_wherever_it_is_watched_from_and_no_other_run_has_it(tmp_path):
+    runs = [make_run(tmp_path / name / "seed-0", [{"step": 1}]) for name in ("one", "two")]
+    (tmp_path / "link").symlink_to(tmp_path / "one")
+    first, second = (id_of(run, "seed-0") for run in runs)  # as `--watch` serves them
+    assert first != second
+    assert {id_of(tmp_path / name, "seed-0") for name in ("one", "link")} == {first}
+    assert id_of(tmp_path, "two/seed-0") == second
+
+
 def test_names_that_are_no_unicode_are_shown_all_the_same(tmp_path):
     run = make_run(tmp_path / os.fsdecode(b"run\xff"), [{"step": 1}])
     assert list(rows_of(tmp_path)) == ["run?"]
@@ -59,7 +69,7 @@ def test_names_that_are_no_unicode_are_shown_all_the_same(tmp_path):
 
 
 def test_a_folder_that_is_not_there_yet_has_no_runs(tmp_path):
-    assert ask(tmp_path / "later", "/api/runs").json() == {"root": "later", "runs": []}
+    assert ask(tmp_path / "later", "/api/runs").json().items() >= {"root": "later", "runs": []}.items()
 
 
 def test_the_goal_and_the_best_score_are_those_of_the_checkpoints(tmp_path):
@@ -70,14 +80,22 @@ def test_the_goal_and_the_best_score_are_those_of_the_checkpoints(tmp_path):
 
 def test_a_run_is_live_while_its_process_holds_it(tmp_path):
     run = make_run(tmp_path / "run", [{"step": 1}])
-    (run / "lock").write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
+    folder = RunFolder.open(run, to_write=True)
     assert rows_of(tmp_path)["run"]["state"] == "live"
+    folder.release()
+    assert rows_of(tmp_path)["run"]["state"] == "stopped"
     (run / "lock").write_text(json.dumps({"pid": 2**22 + 1, "host": socket.gethostname()}))
     assert rows_of(tmp_path)["run"]["state"] == "stopped"
     (run / "lock").write_text(json.dumps({"pid": 1, "host": "elsewhere"}))
     assert rows_of(tmp_path)["run"]["state"] == "live"  # its record was written a moment ago
     os.utime(run / "metrics.jsonl", (1, 1))
     assert rows_of(tmp_path)["run"]["state"] == "stopped"
+
+
+def test_a_run_is_not_live_because_another_process_has_the_id_of_the_one_that_was_killed(tmp_path):
+    run = make_run(tmp_path / "run", [{"step": 1_000}])
+    (run / "lock").write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))  # and no lock on it
+    assert rows_of(tmp_path)["run"]["state"] == "finished"
 
 
 def test_runs_that_differ_in_their_seed_alone_are_one_group(tmp_path):

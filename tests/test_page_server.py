@@ -232,3 +232,17 @@ def test_the_code_and_the_document_can_be_read_on_the_page(tmp_path):
             "lines": (root / path).read_text().splitlines(),
         }
     assert ask(tmp_path, "/api/text?of=../secret").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/run", "/static/shared.js", "/static/plotly.js"])
+def test_a_file_is_sent_compressed_and_not_again_to_a_browser_that_has_it(tmp_path, path):
+    whole = ask(tmp_path, path, headers={"Accept-Encoding": "identity"})
+    small = ask(tmp_path, path, headers={"Accept-Encoding": "gzip"})
+    assert "content-encoding" not in whole.headers
+    assert small.headers["content-encoding"] == "gzip"
+    assert small.content == whole.content  # as the browser unpacks it
+    assert int(small.headers["content-length"]) < 0.4 * int(whole.headers["content-length"])
+    assert small.headers["etag"] == whole.headers["etag"]
+    again = ask(tmp_path, path, headers={"If-None-Match": small.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert ask(tmp_path, path, headers={"If-None-Match": '"another"'}).status_code == 200

@@ -111,7 +111,7 @@ def test_a_recorded_update_tells_what_can_be_worked_out_on_paper(engine, tmp_pat
     assert (written["update"], written["step"], written["delayed"], written["engine"]) == (1, 1, True, "by hand")
     assert written["observation_size"] == written["action_size"] == 1
     assert written["settings"]["hidden"] == [1] and written["settings"]["tau"] == 0.005
-    assert len(written["settings"]) == 10
+    assert len(written["settings"]) == 15
     shown = written["rows"]
     assert shown["row"] == rows.tolist()
     s, a, r = np.take([0.1, 0.2, 0.3], rows), np.take([0.5, -0.5, 0.0], rows), np.take([1.0, 2.0, 3.0], rows)

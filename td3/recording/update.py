@@ -18,7 +18,7 @@ SHOWN = 6  # rows of the batch that are recorded in full
 HISTOGRAMS = 32  # dimensions of the action that have one
 SETTINGS = (
     "gamma", "tau", "policy_delay", "target_noise", "noise_clip", "actor_lr", "critic_lr", "batch_size", "hidden",
-    "buffer_size",
+    "buffer_size", "n_step", "reward_scale", "normalize_observations", "actor_hidden", "critic_hidden",
 )  # fmt: skip
 NETWORKS = {"actor": 1, "actor_target": 1, "critics": 2, "critic_targets": 2}  # how many lie side by side in each
 ENCODERS = {"critics": "encoder", "critic_targets": "encoder_target"}  # where they have anything to learn

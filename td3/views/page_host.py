@@ -49,13 +49,14 @@ class Host:
         page = Page(self.folder.absolute(), self.host, self.token, most_viewers=viewers)
 
         class Server(uvicorn.Server):
-            """Sets the length of its queue of connections, and ends the page's streams before it stops."""
+            """Sets the length of its queue of connections, and lets viewers fetch the last state before it stops."""
 
             async def startup(self, sockets: list[socket.socket] | None = None) -> None:
                 await super().startup(sockets)
                 door.listen(WAITING)
 
             async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+                await page.farewell(lambda: self.force_exit)  # a second signal
                 page.end()
                 await super().shutdown(sockets)
 

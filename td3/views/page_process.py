@@ -42,9 +42,9 @@ def page_of(folder: Path) -> Iterator[str]:
         address = str(msgspec.json.decode(line, type=dict[str, str | int])["address"])
         yield f"{address}run?id={Watched(folder.absolute(), folder.absolute()).id}"
     finally:
-        process.stdin.close()
+        process.stdin.close()  # the run is saved: whoever looks is sent its last state, and then the page ends
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(5)
+            process.wait(10)
         process.kill()
         process.wait()
         process.stdout.close()

@@ -137,5 +137,8 @@ def is_usable(env: str | None) -> bool:
 
 def near(path: Path) -> Path:
     """Returns the path as a person types it: from the folder that this process works in, where it is below it."""
-    here = Path.cwd()
+    try:
+        here = Path.cwd()
+    except OSError:  # it was removed
+        return path
     return path.relative_to(here) if path.is_relative_to(here) and path != here else path

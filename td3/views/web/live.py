@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import threading
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import msgspec
@@ -25,11 +25,15 @@ PATIENCE = 30.0  # seconds one message may take to be read before the viewer cou
 QUEUE = 16  # messages that wait for a viewer
 MOST_ROWS = 1_000  # new rows that are sent one by one; of more, the viewer fetches a summary
 MOST_VIEWERS = 1_000
+FAREWELL = 5.0  # seconds that viewers have at the end to fetch the last state
 
 
 def message(event: str, data: Any) -> bytes:
     """Formats a server-sent event."""
     return b"event: " + event.encode() + b"\ndata: " + msgspec.json.encode(data) + b"\n\n"
+
+
+END = message("end", {})  # the server ends: the viewer fetches the last state, and leaves
 
 
 class Followed:
@@ -123,6 +127,17 @@ class Hub:
         self._rows: dict[str, Run] | None = None
         self._task: asyncio.Task[None] | None = None
         self._lock = threading.Lock()
+        self._ending = False
+
+    async def farewell(self, impatient: Callable[[], bool]) -> None:
+        """Says to every viewer that this is the end, and waits until all have left, but not for long."""
+        self._ending = True
+        for viewer in self.viewers:
+            viewer.tell(END)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FAREWELL):
+                while self.viewers and not impatient():
+                    await asyncio.sleep(0.02)
 
     @contextlib.asynccontextmanager
     async def viewer(self, id: str | None) -> AsyncIterator[Viewer]:
@@ -133,6 +148,8 @@ class Hub:
             await asyncio.to_thread(self._follow, {id} if id else set())
             if self._task is None or self._task.done():
                 self._task = asyncio.create_task(self._look_on())
+            if self._ending:
+                viewer.tell(END)
             yield viewer
         finally:
             self.viewers.discard(viewer)

@@ -16,7 +16,7 @@ from td3.storage.runs import find
 from td3.views.findings import command_line
 from td3.views.web.files import stamp
 from td3.views.web.findings import as_data, near
-from td3.views.web.runs import Run, Watched, text
+from td3.views.web.runs import Run, Watched, id_of, readable, text
 from td3.views.web.series import Points, Record, Shown, names_in
 from td3.views.web.updates import Updates
 
@@ -51,6 +51,14 @@ class RunIndex:
                 with contextlib.suppress(OSError):  # it went while we looked
                     found.append(one.row())
             return found
+
+    def overview(self) -> dict[str, Any]:
+        """Returns the rows, and what folder this is."""
+        return {"root": readable(self.root.name), "runs": self.rows(), **self._served(self.root)}
+
+    def _served(self, folder: Path) -> dict[str, str]:
+        """Returns which folder is served, and the command that shows `folder` again."""
+        return {"served": id_of(self.root), "watch": command_line(("watch", "RUN"), near(folder), "")}
 
     def _look_around(self) -> None:
         now = time.monotonic()
@@ -104,6 +112,7 @@ class RunIndex:
             "updates": len(self.updates(id).refresh()),
             "film": stamp(run.film)[1] > 0,
             "film_version": film_version(run),
+            **self._served(run.path),
         }
 
     def series(self, id: str, names: list[str], first: float, last: float, points: int) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import msgspec
 
 from td3.errors import RunError
 from td3.storage.runs import alive, read_object
+from td3.storage.study import is_locked
 from td3.views.web.files import decoded_lines, open_regular, stamp, tail
 from td3.views.web.findings import Findings
 
@@ -39,6 +40,8 @@ class Run(msgspec.Struct, frozen=True):
     changed: float
     findings: int = 0  # of the diagnosis, in its record
     finding: str | None = None  # the worst of them, in a sentence
+    reason: str | None = None  # why it finished before its goal, in a sentence
+    begun: float = 0.0  # when; a run that takes the place of another has another
 
 
 class _Row(msgspec.Struct, rename={"score": "eval/mean_return", "speed": "time/steps_per_second"}):
@@ -46,6 +49,7 @@ class _Row(msgspec.Struct, rename={"score": "eval/mean_return", "speed": "time/s
     score: float | None = None
     speed: float | None = None
     failed: str | None = None  # why the run ended
+    stopped: str | None = None  # why it stopped by itself
 
 
 class _Manifest(msgspec.Struct):
@@ -69,7 +73,7 @@ class Watched:
     def __init__(self, root: Path, path: Path) -> None:
         self.root, self.path = root, path
         self.name = readable(path.relative_to(root).as_posix() if path != root else path.name)
-        self.id = hashlib.sha256(os.fsencode(path.relative_to(root))).hexdigest()[:12]
+        self.id = id_of(path)
         self.metrics, self.updates, self.film = path / "metrics.jsonl", path / "updates.jsonl", path / "film.webp"
         self._read_at: Any = None
         self._score: float | None = None  # the newest known ones: they may stand far from the record's end
@@ -129,6 +133,9 @@ class Watched:
         state = "broken" if problem else "live" if live else "finished" if done else "stopped"
         if state == "stopped" and failed is not None:
             state, problem = "failed", failed[:LONGEST_SENTENCE]
+        reasons = [
+            row.stopped for row in rows if row.stopped is not None and row.step >= step
+        ]  # and no step came after
         return Run(
             id=self.id,
             name=self.name,
@@ -143,6 +150,8 @@ class Watched:
             problem=problem,
             group=group_of(config) if config else self.id,
             changed=changed,
+            reason=reasons[-1][:LONGEST_SENTENCE] if reasons and state == "finished" else None,
+            begun=stamp(self.path / "versions.json")[0],
         )
 
     def _last_rows(self) -> list[_Row]:
@@ -185,8 +194,13 @@ class Watched:
         except (RunError, KeyError, TypeError, ValueError):
             return False
         if host == socket.gethostname() or pid <= 0:  # 0: the run was left in order
-            return alive(pid)
+            return alive(pid) and is_locked(self.path)  # another process may have the same id by now
         return stamp(self.metrics)[0] > time.time() - SILENCE
+
+
+def id_of(path: Path) -> str:
+    """Returns the id of a folder: the same from wherever it is watched, and no other folder's."""
+    return hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:12]
 
 
 def read_typed(path: Path, kind: Any) -> Any:

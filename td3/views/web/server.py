@@ -2,11 +2,8 @@
 
 import asyncio
 import contextlib
-import functools
-import importlib.util
 import math
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,19 +17,13 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from td3.errors import RunError
+from td3.views.web import static
 from td3.views.web.explanation import explanation, text
 from td3.views.web.files import open_regular
 from td3.views.web.live import MOST_VIEWERS, PATIENCE, Hub, Viewer
 from td3.views.web.run_index import RunIndex, Unknown
-from td3.views.web.runs import readable
 from td3.views.web.safety import Safety, refuse
 
-PAGES = Path(__file__).parent / "page"
-KINDS = {
-    ".html": "text/html; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-}
 LARGEST_FILM = 64 * 2**20
 MOST_POINTS = 20_000
 MOST_NAMES = 50  # metrics in one request
@@ -51,7 +42,7 @@ class Page:
         index = RunIndex(root)
         self._hub = Hub(index)
         answers: dict[str, Callable[[Request], Any]] = {
-            "runs": lambda _: {"root": readable(root.name), "runs": index.rows()},
+            "runs": lambda _: index.overview(),
             "run": lambda request: index.detail(id_of(request)),
             "series": lambda request: series(index, request),
             "updates": lambda request: index.updates(id_of(request)).overview(),
@@ -62,7 +53,7 @@ class Page:
         routes = [
             Route("/", page("index")),
             *(Route(f"/{name}", page(name)) for name in ("run", "steps", "text")),
-            Route("/static/{name}", static),
+            Route("/static/{name}", static_file),
             *(Route(f"/api/{name}", in_thread(answer)) for name, answer in answers.items()),
             Route("/api/film", film(index)),
             Route("/events", Events(self._hub, min(most_viewers, MOST_VIEWERS))),
@@ -71,6 +62,10 @@ class Page:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app(scope, receive, send)
+
+    async def farewell(self, impatient: Callable[[], bool] = lambda: False) -> None:
+        """Lets every viewer fetch the last state before the server ends."""
+        await self._hub.farewell(impatient)
 
     def end(self) -> None:
         """Every stream of news ends, so that the server can."""
@@ -96,43 +91,18 @@ REFUSALS: dict[Any, Any] = {
 def page(name: str) -> Callable[[Request], Any]:
     """Returns a handler that answers with this page."""
 
-    async def answer(_: Request) -> Response:
-        return file_of_page(f"{name}.html")
+    async def answer(request: Request) -> Response:
+        return await static.answer(request, f"{name}.html")
 
     return answer
 
 
-async def static(request: Request) -> Response:
-    """The page's own files and the charts' library; the name is compared, never joined to a path."""
+async def static_file(request: Request) -> Response:
+    """Answers with one of the page's own files, or with the charts' library."""
     name = request.path_params["name"]
-    if name == "plotly.js":
-        headers = {"Cache-Control": "private, max-age=86400"}
-        return Response(await run_in_threadpool(plotly), media_type=KINDS[".js"], headers=headers)
-    if name not in {one.name for one in PAGES.iterdir()}:
+    if name not in static.names():
         raise Unknown("There is no such file here.")
-    return file_of_page(name)
-
-
-def file_of_page(name: str) -> Response:
-    """Answers with a static file."""
-    path = PAGES / name
-    return Response(path.read_bytes(), media_type=KINDS.get(path.suffix), headers={"Cache-Control": "no-cache"})
-
-
-@functools.cache
-def plotly() -> bytes:
-    """The charts' library, where its Python package keeps it; found without importing it.
-
-    It would add the style of its maps, which we have none of, to every page; it does not where an element with that
-    style's name is there already.
-    """
-    found = importlib.util.find_spec("plotly")
-    assert found
-    assert found.submodule_search_locations
-    code = (Path(found.submodule_search_locations[0]) / "package_data" / "plotly.min.js").read_bytes()
-    styles = sorted({name.decode() for name in re.findall(rb'getElementById\("([0-9a-f]{64})"\)', code)})
-    there = f'for (const id of {styles}) document.head.append(Object.assign(document.createElement("meta"), {{ id }}));'
-    return there.encode() + b"\n" + code
+    return await static.answer(request, name)
 
 
 def in_thread(answer: Callable[[Request], Any]) -> Callable[[Request], Any]:

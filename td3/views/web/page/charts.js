@@ -1,6 +1,6 @@
 // Curves: the names of metrics, how points are stored, smoothed and averaged, and how Plotly plots them.
 
-import { throttled, colour, get, setAttribute, theme } from "./shared.js";
+import { throttled, colour, element, get, setAttribute, theme } from "./shared.js";
 
 /** Every curve a page can show: its words, what its axis says, and the group it is listed in, if in any. */
 export const METRICS = {
@@ -184,8 +184,10 @@ function grid(steps) {
   return Array.from({ length: FINEST_GRID }, (_, place) => first + (width * place) / (FINEST_GRID - 1));
 }
 
+/** The standard deviation of a sample, which one value does not have. */
 function deviation(values, mean) {
-  return Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length);
+  if (values.length < 2) return null;
+  return Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1));
 }
 
 /**
@@ -199,8 +201,19 @@ export function average(several, span = null) {
   const curves = several.map((series) => interpolate(means(series), step));
   const columns = step.map((_, place) => curves.map((values) => values[place]).filter((value) => value !== null));
   const mean = columns.map((values) => (values.length ? values.reduce((a, b) => a + b, 0) / values.length : null));
-  const spread = columns.map((values, place) => (values.length ? deviation(values, mean[place]) : null));
+  const spread = columns.map((values, place) => deviation(values, mean[place]));
   return { step, mean, spread, seeds: columns.map((values) => values.length) };
+}
+
+/**
+ * What `average` made of several, smoothed: the spread stays that of the seeds, for smoothed seeds differ less. Where
+ * each has steps of its own there are more points than in any of them, and each counts for less.
+ */
+export function smoothAverage(averaged, several, weight) {
+  const longest = Math.max(...several.map((series) => means(series).step.length));
+  const own = weight ** Math.min(1, longest / averaged.step.length);
+  const smoothed = (value) => smooth({ step: averaged.step, value }, own).value;
+  return { ...averaged, mean: smoothed(averaged.mean), spread: smoothed(averaged.spread) };
 }
 
 // ── Traces ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -420,7 +433,7 @@ function layout({ rows, legend = true, horizontal = {}, hovermode = "x unified",
     showlegend: legend,
     legend: { orientation: "h", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom", font: { color: look.soft } },
     hovermode,
-    hoverdistance: hovermode === "x unified" ? -1 : 20, // the nearest step speaks, however far it is
+    hoverdistance: 20, // pixels: a curve says nothing where it has no point
     hoverlabel: { bgcolor: look.surface, bordercolor: look.border, font: { color: look.ink, size: 12 } },
     dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom", // a finger scrolls the page
     uirevision: "the reader's zoom stays",
@@ -466,13 +479,42 @@ export async function draw(place, traces, options) {
   place.hidden = empty;
   if (place.nextElementSibling?.classList.contains("nothing")) place.nextElementSibling.hidden = !empty;
   if (empty) return;
-  if (!window.Plotly) throw new Error("The charts cannot be drawn: their library did not load.");
-  await window.Plotly.react(place, traces, layout(options, exponents(traces)), CONFIGURATION);
+  await plotly();
+  const shown = namingSteps(traces, options.hovermode);
+  await window.Plotly.react(place, shown, layout(options, exponents(traces)), CONFIGURATION);
   if (!place.dataset.drawn) followSize(place);
   setAttribute(place, "role", "figure");
   setAttribute(place, "aria-label", `Chart of ${options.rows.map((row) => row.title).join(" and ")}`);
   place.dataset.theme = theme();
   place.dataset.drawn = "true";
+}
+
+/** @type {Promise<void> | null} */
+let library = null;
+
+/** Loads Plotly when the first chart is drawn: it is large, and the page is there before it. */
+function plotly() {
+  library ??= new Promise((resolve, reject) => {
+    const script = element("script", { src: "/static/plotly.js", onload: () => resolve() });
+    script.addEventListener("error", () => {
+      library = null; // the next chart asks again
+      reject(new Error("The charts cannot be drawn: their library did not load."));
+    });
+    document.head.append(script);
+  });
+  return library;
+}
+
+/** Where curves have steps of their own, each says at which of them its value is: the title names one step alone. */
+function namingSteps(traces, hovermode = "x unified") {
+  const speaking = traces.filter((trace) => trace.hovertemplate);
+  const [first] = speaking;
+  const isSame = ({ x }) => x.length === first.x.length && x.every((step, place) => step === first.x[place]);
+  if (hovermode !== "x unified" || speaking.every(isSame)) return traces;
+  return traces.map((trace) => ({
+    ...trace,
+    hovertemplate: trace.hovertemplate?.replace("<extra>", " at step %{x:,.0f}<extra>"),
+  }));
 }
 
 /** A chart grows and shrinks with its card, which may change without the window doing so, or be folded away. */

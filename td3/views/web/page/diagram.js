@@ -80,7 +80,7 @@ export class Diagram {
       part.classList.toggle("resting", involved && resting);
       say(part, numbers[name], fresh);
     }
-    this.#fillMemory(record.memory);
+    this.#fillMemory(record);
     this.#lightLinks(journeys);
     this.labelOf = new Map(journeys.map((journey) => [journey.link, this.#label(journey)]));
     this.labels.replaceChildren(...[...this.labelOf.values()].filter(Boolean));
@@ -104,9 +104,9 @@ export class Diagram {
     return pill(at, words, `label ${kind}${dropped ? " dropped" : ""}`);
   }
 
-  #fillMemory({ rows, capacity }) {
+  #fillMemory({ memory: { rows }, fill: { written, places } }) {
     const memory = this.parts.get("memory");
-    memory.querySelector(".fill").setAttribute("stroke-dasharray", `${Math.max((100 * rows) / capacity, 1.5)} 200`);
+    memory.querySelector(".fill").setAttribute("stroke-dasharray", `${Math.max((100 * written) / places, 1.5)} 200`);
     memory.querySelector(".value-text").textContent = `${count(rows)} rows`;
   }
 }

@@ -6,8 +6,8 @@ import {
 import { foundAt, showFindings } from "./findings.js";
 import { HEALTH, HEALTH_METRICS, makeCards } from "./health.js";
 import {
-  address, ago, throttled, colour, count, duration, element, get, listen, moment, number, onTheme, parameter, percent,
-  ready, setAttribute, setText, showTop, speed,
+  address, ago, throttled, colour, count, duration, element, get, listen, memoryFill, moment, number, onTheme,
+  parameter, percent, ready, setAttribute, setText, showNotice, showTop, speed, whyGone,
 } from "./shared.js";
 
 const id = parameter("id");
@@ -29,6 +29,8 @@ const curves = new Map(
   [...FROM_METRICS, ...HEALTH_METRICS, ...FROM_UPDATES].map((name) => [name, new Curve()]),
 );
 let run = null;
+let served = null; // the folder whose server answers
+let command = null; // what shows this run again
 let isLoaded = false; // everything so far has been fetched: from now on events are enough
 let updates = null;
 let wanted = location.hash.slice(1); // the metric that the address points at, until it is shown
@@ -253,11 +255,11 @@ function showProblem(sentence) {
   find("problem").hidden = !sentence;
 }
 
-/** Its folder is not there: it may have been opened before the run began, or it was deleted meanwhile. */
-function showMissing() {
+/** It is not there: it has not begun yet, its folder was deleted meanwhile, or another server answers. */
+async function showMissing() {
   isLoaded = false;
   find("absent").hidden = run !== null;
-  showProblem(run ? "This run is gone: its folder is no longer there." : null);
+  showProblem(run ? await whyGone(id, served, command) : null);
 }
 
 function showRun() {
@@ -271,6 +273,8 @@ function showRun() {
   setText(find("seed"), run.seed === null ? "" : `seed ${run.seed}`);
   setText(find("run-problem"), run.problem ?? "");
   find("run-problem").hidden = !run.problem;
+  setText(find("run-reason"), run.reason ? `Stopped by itself at step ${count(run.step)}: ${run.reason}` : "");
+  find("run-reason").hidden = !run.reason;
   setText(figure("best"), number(run.best));
   setText(figure("last"), number(run.last));
   setText(figure("speed"), speed(run.speed, "steps/s"));
@@ -309,13 +313,16 @@ function showOverestimation() {
 }
 
 function showMemory() {
-  const { memory_rows: held = [], capacity } = updates?.series ?? {};
-  const newest = held[held.length - 1];
-  const known = newest !== undefined && newest !== null && Boolean(capacity);
+  const { memory_rows: held = [], oldest_age: ages = [], step: steps = [], capacity } = updates?.series ?? {};
+  const rows = held.at(-1);
+  const known = rows !== undefined && rows !== null && Boolean(capacity);
   find("memory-fill").hidden = !known;
   if (!known) return;
-  find("memory-fill").value = newest / capacity;
-  setText(find("memory-text"), `${count(newest)} of ${count(capacity)} (${percent(newest / capacity)})`);
+  const { written, places } = memoryFill({ rows, capacity, oldest_age: ages.at(-1) }, steps.at(-1), run);
+  const end = places < capacity ? " that this run will store" : "";
+  find("memory-fill").value = written / places;
+  setText(find("memory-text"), `${count(written)} of ${count(places)}${end} (${percent(written / places)})`);
+  setAttribute(find("memory-text"), "title", `Room for ${count(capacity)}`);
 }
 
 // ── Actions ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -377,9 +384,8 @@ function strips(counts) {
 
 const prefersStillness = matchMedia("(prefers-reduced-motion: reduce)");
 
-function showFilm(version) {
+function showFilm(version, source = address("/api/film", { id, v: version })) {
   const film = find("film");
-  const source = address("/api/film", { id, v: version });
   find("film-card").hidden = false;
   find("film-card").previousElementSibling.classList.add("beside-film");
   film.dataset.version = String(version);
@@ -426,6 +432,8 @@ function tablesOf(config, groups) {
 }
 
 function showSettings(config, versions, groups) {
+  const noise = config?.exploration_noise === 0 ? "without" : "with exploration";
+  setText(find("training-words"), `Each training episode, played ${noise} noise, and the moving average.`);
   const tables = config ? tablesOf(config, groups) : [];
   if (versions) tables.push(table("Versions", versions));
   find("configuration").hidden = tables.length === 0;
@@ -439,11 +447,21 @@ async function load() {
   try {
     const answer = await askForRun();
     if (answer) await showAll(answer);
-    else showMissing();
+    else await showMissing();
   } catch (error) {
     showProblem(error.message);
   }
   ready();
+}
+
+/** Fetches, before the server ends, what could be looked at afterwards: all curves, and the film. */
+async function loadLast() {
+  isHealthLoaded = true; // with the other curves
+  await load();
+  const film = find("film");
+  if (find("film-card").hidden) return;
+  const answer = await fetch(address("/api/film", { id, v: film.dataset.version }));
+  if (answer.ok) showFilm(film.dataset.version, URL.createObjectURL(await answer.blob()));
 }
 
 /** What the server knows of the run; null if it is not there. */
@@ -457,13 +475,15 @@ async function askForRun() {
 }
 
 async function showAll(answer) {
-  run = answer.run;
+  if (run && run.begun !== answer.run.begun) showNotice("Another run has begun in this folder: it is shown now.");
+  ({ run, served, watch: command } = answer);
   showProblem(null);
   showRun();
   showSettings(answer.config, answer.versions, answer.groups);
   makeCards(find("health-cards"), answer.meanings);
   setText(find("doctor"), answer.doctor);
   onFindings(answer.findings, false);
+  find("film-card").hidden = !answer.film;
   if (answer.film) showFilm(answer.film_version);
   await Promise.all([loadSeries(), loadUpdates()]);
   isLoaded = true;
@@ -508,10 +528,10 @@ async function refreshSeries() {
 
 /** A run that has just appeared is fetched as a whole, as if the page had been opened now. */
 async function onRuns({ runs = [], gone = [] }) {
-  if (gone.includes(id)) showMissing();
+  if (gone.includes(id)) await showMissing();
   const own = runs.find((one) => one.id === id);
   if (!own) return;
-  if (!isLoaded) {
+  if (!isLoaded || own.begun !== run.begun) {
     await load();
     return;
   }
@@ -539,6 +559,8 @@ function start() {
   find("steps-link").href = address("/steps", { id });
   listen(id, {
     load,
+    last: loadLast,
+    command: () => command,
     runs: onRuns,
     points: onPoints,
     findings: ({ id: ofRun, findings }) => ofRun === id && onFindings(findings),

@@ -2,11 +2,12 @@
 
 import {
   Curve, METRICS, average, band, draw, faintLine, fetchSeries, line, lineColour, lineDash, metricOf, onZoom, smooth,
+  smoothAverage,
 } from "./charts.js";
 import { countWords } from "./findings.js";
 import {
-  ago, address, arrange, throttled, count, element, get, listen, moment, number, onTheme, ready, setAttribute, setText, showTop,
-  speed,
+  ago, address, arrange, throttled, count, element, get, listen, moment, number, onTheme, ready, setAttribute, setText,
+  showNotice, showTop, speed,
 } from "./shared.js";
 
 const find = (id) => document.getElementById(id);
@@ -88,6 +89,8 @@ const colours = new Map();
 const stale = new Set();
 /** @type {View} */
 const view = readView();
+let served = null; // the folder whose runs are shown
+let command = null; // what shows them again
 let automatic = []; // what is picked while the reader has not
 
 /** The ids of the picked runs that are there. */
@@ -128,6 +131,7 @@ class Row {
     this.name = element("a", { href: address("/run", { id }) });
     this.findings = element("a", { class: "mark", href: `${address("/run", { id })}#findings` });
     this.problem = element("span", { class: "row-problem", hidden: true });
+    this.reason = element("span", { class: "row-reason", hidden: true });
     this.progress = element("progress", { max: 1 });
     this.steps = element("span", { class: "steps" });
     this.environment = cell("env", null);
@@ -141,7 +145,7 @@ class Row {
       { "data-run": id },
       cell("pick", "pick", this.box),
       cell("state", null, this.state),
-      cell("name", null, this.name, this.problem),
+      cell("name", null, this.name, this.problem, this.reason),
       this.environment,
       this.seed,
       cell("step", null, element("div", { class: "progress" }, this.progress, this.steps)),
@@ -160,6 +164,8 @@ class Row {
     this.showFindings(run);
     setText(this.problem, run.problem ?? "");
     this.problem.hidden = !run.problem;
+    setText(this.reason, run.reason ? `Stopped by itself: ${run.reason}` : "");
+    this.reason.hidden = !run.reason;
     setText(this.environment, run.env ?? "–");
     setText(this.seed, run.seed === null ? "–" : String(run.seed));
     setText(this.best, number(run.best));
@@ -331,7 +337,7 @@ function bundles() {
   return list;
 }
 
-/** A group is called what its runs' names begin with; two with the same beginning also get their hash. */
+/** A group is called what its runs have in common; two that are called alike also get their hash. */
 function bundleName(bundle, all) {
   if (!view.group) return bundle.runs[0].name;
   const name = stem(bundle);
@@ -339,23 +345,29 @@ function bundleName(bundle, all) {
   return `${name}${alike ? ` · ${bundle.runs[0].group.slice(0, 4)}` : ""} (n = ${bundle.runs.length})`;
 }
 
-function stem({ runs: [first, ...others] }) {
-  let shared = first.name;
-  for (const { name } of others) while (!name.startsWith(shared)) shared = shared.slice(0, -1);
-  if (others.length) shared = shared.replace(/[-_/. ]*(seed)?[-_/. =]*$/i, "");
-  return shared || first.env || first.name;
+function stem({ runs: grouped }) {
+  const [first, ...others] = grouped.map(withoutSeed);
+  let shared = first;
+  for (const name of others) while (!name.startsWith(shared)) shared = shared.slice(0, -1);
+  if (others.some((name) => name !== first)) shared = shared.replace(/[-_/. ]*(seed)?[-_/. =]*$/i, "");
+  return shared || grouped[0].env || grouped[0].name;
+}
+
+/** A run's name without the seed at its end: `Hopper-v5/author` of `Hopper-v5/author/seed-0`. */
+function withoutSeed({ name, seed }) {
+  const end = /([-_/. ]+(seed|s)?|^seed)[-_/. =]*0*(\d+)$/i.exec(name);
+  return end && Number(end[3]) === seed ? name.slice(0, end.index) : name;
 }
 
 function traces(bundle) {
   const look = { name: bundle.name, index: bundle.index };
-  const smoothed = bundle.curves.map((curve) => smooth(curve, view.smoothing));
   if (!view.group) {
-    const drawn = line(smoothed[0], look);
+    const drawn = line(smooth(bundle.curves[0], view.smoothing), look);
     return view.smoothing ? [faintLine(bundle.curves[0], look), drawn] : [drawn];
   }
   const raw = average(bundle.curves, span);
   const behind = view.smoothing ? [faintLine({ step: raw.step, value: raw.mean }, look)] : [];
-  return [...behind, ...groupTraces(average(smoothed, span), look, bundle.curves.length)];
+  return [...behind, ...groupTraces(smoothAverage(raw, bundle.curves, view.smoothing), look, bundle.curves.length)];
 }
 
 /** The mean is solid where every seed is in it and dotted where some are not yet, or no longer. */
@@ -367,8 +379,9 @@ function groupTraces(mean, look, seeds) {
   const isInside = (place) => isFull(place - 1) && isFull(place) && isFull(place + 1);
   const part = mean.mean.map((value, place) => (isInside(place) ? null : value));
   const made = seeds > 1 ? [band(mean.step, low, high, look)] : [];
-  const hover = { customdata: mean.step.map((_, place) => [mean.seeds[place], mean.spread[place]]) };
-  const words = "%{y:,.5~r} ± %{customdata[1]:,.4~r}, n = %{customdata[0]}";
+  const spread = (place) => (mean.spread[place] === null ? "" : ` ± ${number(mean.spread[place])}`);
+  const hover = { customdata: mean.step.map((_, place) => `${spread(place)}, n = ${mean.seeds[place]}`) };
+  const words = "%{y:,.5~r}%{customdata}";
   const solid = line({ step: mean.step, value: full }, look);
   made.push({ ...solid, ...hover, hovertemplate: solid.hovertemplate.replace(/^[^<]*/, words) });
   if (mean.seeds.some((many) => many > 0 && many < seeds)) {
@@ -400,7 +413,7 @@ function showLegend(found) {
     const link = element("a", { href: address("/run", { id: bundle.key }) }, bundle.name);
     return element("li", { "data-legend": bundle.key }, swatch, link);
   });
-  const words = "mean ± standard deviation over n seeds";
+  const words = "mean ± standard deviation (n − 1) over n seeds";
   if (view.group && items.length) items.push(element("li", { class: "quiet" }, words));
   const text = (nodes) => nodes.map((node) => node.outerHTML).join("");
   const legend = find("legend");
@@ -493,6 +506,8 @@ async function load() {
     for (const id of [...runs.keys()]) if (!there.has(id)) forget(id);
     answer.runs.forEach(learn);
     setText(find("root"), answer.root);
+    if (served && served !== answer.served) showNotice(`This address now shows the runs in “${answer.root}”.`);
+    ({ served, watch: command } = answer);
     pickAutomatically();
     forgetColours();
     showRows();
@@ -530,7 +545,7 @@ function onRuns({ runs: changed = [], gone = [] }) {
 showTop("runs");
 showTools();
 connectTools();
-listen(null, { load, runs: onRuns });
+listen(null, { load, runs: onRuns, command: () => command });
 onTheme(() => {
   showRows();
   drawCurves();

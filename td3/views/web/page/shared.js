@@ -50,17 +50,20 @@ export function parameter(name) {
 // ── Live events ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 const EVENTS = ["runs", "points", "findings", "updates", "film"];
+const HIDDEN_LOCK = "td3-hidden"; // of the one hidden page that stays connected
 const LONGEST_PAUSE = 15_000; // milliseconds between attempts
 const PATIENCE = 2_000; // milliseconds a page waits for the connection before it loads anyway
 
 /**
  * Listens to /events while the page is visible, and reconnects when the connection is lost.
  *
- * A hidden page disconnects, because a browser opens only six connections to one server.
+ * Of the hidden pages one stays connected, so that it has the last state of a run that ends meanwhile. The others
+ * disconnect, because a browser opens only six connections to one server.
  * @param {string | null} id one run, or null for the runs alone
  * @param {Object<string, Function>} handlers by event, of `EVENTS`; `load`, called when the connection is open and
  *   after every reconnect, because something may have been missed. Events wait for it and for each other, so a page that
- *   fetches in a handler, and returns its promise, misses nothing that comes meanwhile
+ *   fetches in a handler, and returns its promise, misses nothing that comes meanwhile. `last` fetches all there is when
+ *   the server ends, and `command` returns what shows it again
  * @returns {() => void} ends it
  */
 export function listen(id, handlers) {
@@ -68,6 +71,8 @@ export function listen(id, handlers) {
   let timer = 0;
   let failures = 0;
   let loaded = null; // and every event since then handled
+  let ended = false; // the server has said that it ends
+  let release = null; // lets another hidden page stay connected
 
   function connect() {
     clearTimeout(timer);
@@ -75,6 +80,7 @@ export function listen(id, handlers) {
     source.onopen = opened;
     source.onerror = lost;
     for (const name of EVENTS.filter((event) => handlers[event])) source.addEventListener(name, hear(name));
+    source.addEventListener("end", end);
     if (!loaded) timer = setTimeout(load, PATIENCE);
   }
 
@@ -91,16 +97,30 @@ export function listen(id, handlers) {
 
   function opened() {
     failures = 0;
+    ended = false;
     showConnection("open");
+    showNotice(null);
     load();
   }
 
   function lost() {
     disconnect();
     if (!loaded) load(); // says what is wrong
-    showConnection("lost");
     failures += 1;
-    timer = setTimeout(connect, Math.min(1000 * 2 ** (failures - 1), LONGEST_PAUSE));
+    if (!ended) showConnection("lost");
+    if (!ended && failures === 2) showNotice("The connection is lost: what is shown may be old.", handlers.command?.());
+    timer = setTimeout(connect, ended ? LONGEST_PAUSE : Math.min(1000 * 2 ** (failures - 1), LONGEST_PAUSE));
+  }
+
+  /** The server waits until the page has fetched the last state and disconnects. */
+  async function end() {
+    ended = true;
+    loaded = loaded.then(() => (handlers.last ?? handlers.load)?.()).catch(reportError);
+    await loaded;
+    disconnect();
+    showConnection("ended");
+    showNotice("This page’s server has ended: what is shown is the last state.", handlers.command?.());
+    timer = setTimeout(connect, LONGEST_PAUSE); // the same run may be served here again
   }
 
   function disconnect() {
@@ -110,8 +130,19 @@ export function listen(id, handlers) {
   }
 
   function onVisibility() {
-    if (document.visibilityState === "hidden") disconnect();
+    release?.();
+    release = null;
+    if (document.visibilityState === "hidden") hide();
     else if (!source) connect();
+  }
+
+  function hide() {
+    if (!source || !navigator.locks) return disconnect();
+    return navigator.locks.request(HIDDEN_LOCK, { ifAvailable: true }, (lock) => {
+      if (document.visibilityState !== "hidden") return undefined;
+      if (!lock) return disconnect();
+      return new Promise((resolve) => (release = resolve));
+    });
   }
 
   document.addEventListener("visibilitychange", onVisibility);
@@ -126,13 +157,32 @@ export function listen(id, handlers) {
   };
 }
 
-const CONNECTION_WORDS = { open: "connected", lost: "reconnecting…", waiting: "connecting…" };
+const CONNECTION_WORDS = { open: "connected", lost: "reconnecting…", waiting: "connecting…", ended: "server ended" };
 
 function showConnection(state) {
   const sign = document.getElementById("connection");
   if (!sign) return;
   sign.dataset.state = state;
   sign.textContent = CONNECTION_WORDS[state];
+}
+
+/** One sentence at the top about who answers this page, and the command that shows it again; null for none. */
+export function showNotice(sentence, command = null) {
+  const notice = document.getElementById("line");
+  notice.replaceChildren(sentence ?? "", ...(command ? [" Look again with: ", element("code", {}, command)] : []));
+  notice.hidden = !sentence;
+}
+
+/**
+ * Why a run that was here is not: its folder is gone, or another folder than `served` is shown at this address. Null if
+ * it is here.
+ */
+export async function whyGone(id, served, command) {
+  const answer = await get("/api/runs");
+  if (answer.runs.some((run) => run.id === id)) return null;
+  if (answer.served === served) return "This run is gone: its folder is no longer there.";
+  const other = `Another page answers at this address now, that of “${answer.root}”.`;
+  return `${other} This run is shown as it was. Look again with: ${command}`;
 }
 
 /**
@@ -231,6 +281,8 @@ export function showTop(page, id = null) {
       themeButton(),
     ),
   );
+  const notice = element("p", { id: "line", class: "notice warning", role: "status", hidden: true });
+  document.querySelector("main").prepend(notice);
   showConnection("waiting");
 }
 
@@ -395,6 +447,16 @@ export function ago(moment) {
   if (seconds < 5) return "just now";
   if (seconds < 90 * 60 || seconds >= 48 * 3600) return `${duration(seconds)} ago`;
   return `${Math.round(seconds / 3600)} h ago`;
+}
+
+/**
+ * How many rows of a memory are written, and how many there will be: a run that ends earlier never fills it.
+ * @param {{rows: number, capacity: number, oldest_age?: number}} memory as it was at `step`
+ */
+export function memoryFill({ rows, capacity, oldest_age: oldest }, step, run) {
+  const written = missing(oldest) ? rows : oldest + 1;
+  const end = run?.state === "finished" ? run.step : (run?.goal ?? Infinity);
+  return { written, places: Math.min(capacity, written + Math.max(0, end - step)) };
 }
 
 /** A moment in unix seconds, in full, for a title. */

@@ -25,18 +25,32 @@ export const PHASES = [
   { name: "delayed", first: 13, last: 15, words: "Only in delayed updates" },
 ];
 
-export function phaseOf(step) {
-  return PHASES.find((phase) => step <= phase.last);
+export function phaseWords(step, record) {
+  const phase = PHASES.find(({ last }) => step <= last);
+  return phase.name === "delayed" && !isDelaying(record) ? "In every update: the actor and the targets" : phase.words;
+}
+
+/** Whether the actor waits for some updates of the critics. */
+export function isDelaying({ settings }) {
+  return settings.policy_delay !== 1;
 }
 
 const ORDINALS = { one: "st", two: "nd", few: "rd", other: "th" };
 const ordinals = new Intl.PluralRules("en", { type: "ordinal" });
 
 /**
- * A step's explanation, adapted to this run: it is written for policy_delay 2, 1-step returns and no images.
+ * A step's explanation, adapted to this run: it is written for policy_delay 2, noise on target actions, 1-step returns,
+ * rewards and states as they are stored, and no images.
  */
 export function explanationOf(step, record) {
-  const changes = [...forDelay(record), ...forNStep(record), ...(record.images ? FOR_IMAGES : [])];
+  const changes = [
+    ...forDelay(record),
+    ...forNoise(record),
+    ...forNStep(record),
+    ...forScale(record),
+    ...forReading(record),
+    ...(record.images ? FOR_IMAGES : []),
+  ];
   const adapted = (words = "") => changes.reduce((text, [from, to]) => text.replaceAll(from, to), words);
   return {
     ...step,
@@ -49,11 +63,77 @@ export function explanationOf(step, record) {
 
 function forDelay({ settings: { policy_delay: delay } }) {
   if (delay === 2) return [];
-  const every = delay === 1 ? "every update" : `every ${delay}${ORDINALS[ordinals.select(delay)]} update`;
+  if (delay === 1) return WITHOUT_DELAY;
   return [
-    ["only on every second update", delay === 1 ? "here on every update" : `only on ${every}`],
-    ["every second update", every],
-    ["twice as fast", delay === 1 ? "just as fast" : `${delay} times as fast`],
+    ["every second update", `every ${delay}${ORDINALS[ordinals.select(delay)]} update`],
+    ["twice as fast", `${delay} times as fast`],
+  ];
+}
+
+const WITHOUT_DELAY = [
+  ["but only on every second update", "here on every update"],
+  ["every second update", "every update"],
+  [
+    "The critics settle a little before the actor follows them; the gradient",
+    "With policy_delay 1 the actor follows the critics at once; with a larger one they would settle a little first. The " +
+      "gradient",
+  ],
+  [
+    "They too move only in delayed updates; in every update they would move twice as fast.",
+    "With policy_delay 1 they move in every update; with policy_delay 2 they would move half as fast.",
+  ],
+];
+
+/** The setting that switches target smoothing off, or null. */
+export function noiseOff({ settings }) {
+  return ["target_noise", "noise_clip"].find((name) => settings[name] === 0) ?? null;
+}
+
+function forNoise(record) {
+  const off = noiseOff(record);
+  if (!off) return [];
+  return [
+    ["Target smoothing", "Target smoothing, switched off"],
+    [
+      "Clipped Gaussian noise is added to every dimension of a′, and the sum is clamped to [−1, 1].",
+      `No noise is added in this run, because ${off} is 0: a′ stays as it is.`,
+    ],
+    ["The target becomes an average", "With noise the target would be an average"],
+    ["smoothed next action", "next action"],
+    ["a′ ← clip(a′ + clip(ε, −c, c), −1, 1)    ε ~ N(0, σ²)", `a′ ← a′    ${off === "noise_clip" ? "c" : "σ"} = 0`],
+  ];
+}
+
+/** What rewards are multiplied by before they are stored. */
+export function scaleOf({ settings: { reward_scale: scale = 1 } }) {
+  return scale;
+}
+
+function forScale(record) {
+  if (scaleOf(record) === 1) return [];
+  return [
+    ["state, action, reward, next state", "state, action, reward times reward_scale, next state"],
+    ["is the reward plus", "is the scaled reward plus"],
+    ["discounted sum of k rewards", "discounted sum of k scaled rewards"],
+  ];
+}
+
+export function isNormalised({ settings: { normalize_observations: normalised } }) {
+  return normalised === true;
+}
+
+/** What is done with a stored state before a network reads it. */
+function forReading(record) {
+  const done = [
+    ...(isNormalised(record) ? ["normalised"] : []),
+    ...(record.images?.random_shift ? ["its frames shifted at random"] : []),
+  ];
+  if (!done.length) return [];
+  return [
+    [
+      "the state and the action exactly as they are stored in the memory",
+      `the stored state, ${done.join(" and ")}, and the action exactly as it is stored in the memory`,
+    ],
   ];
 }
 

@@ -2,7 +2,7 @@
 
 import { shape } from "./diagram.js";
 import { count, element, fixed, number, percent } from "./shared.js";
-import { discountOf, isNStep, isSkipped } from "./steps-flow.js";
+import { discountOf, isNormalised, isNStep, isSkipped, noiseOff, scaleOf } from "./steps-flow.js";
 import { framesFigure, sightOf, thumbnail } from "./steps-images.js";
 
 const COLUMNS = 6; // as many dimensions as fit beside each other
@@ -63,13 +63,14 @@ function encoderNotes(step, { images }) {
 // ── 1 to 3: what was built ───────────────────────────────────────────────────────────────────────────────────────────
 
 function memoryFacts(record) {
-  const { memory } = record;
-  const written = memory.oldest_age + 1;
+  const { memory, fill: { written, places } } = record;
+  const end = places < memory.capacity ? " that this run will write" : "";
   // Where each frame or observation is stored once, an episode has one row more than transitions.
   const unit = record.images || record.history ? "rows" : "transitions";
   return [
-    bar(written / memory.capacity, `${count(written)} of ${count(memory.capacity)} rows are written`),
+    bar(written / places, `${count(written)} of ${count(places)} rows${end} are written`),
     facts([
+      ["room for", "capacity", memory.capacity, `${count(memory.capacity)} rows`],
       ["rows held", "memory_rows", memory.rows, count(memory.rows)],
       ["mean age of the rows in this batch", "mean_age", memory.mean_age, `${count(memory.mean_age)} ${unit}`],
       ["age of the oldest row held", "oldest_age", memory.oldest_age, `${count(memory.oldest_age)} ${unit}`],
@@ -94,11 +95,13 @@ function inputSize({ images, features, observation_size: observed }) {
 }
 
 function actorSizes(record) {
-  return [inputSize(record), ...record.settings.hidden, record.action_size];
+  const { actor_hidden: own, hidden } = record.settings;
+  return [inputSize(record), ...(own ?? hidden), record.action_size];
 }
 
 function criticSizes(record) {
-  return [inputSize(record) + record.action_size, ...record.settings.hidden, 1];
+  const { critic_hidden: own, hidden } = record.settings;
+  return [inputSize(record) + record.action_size, ...(own ?? hidden), 1];
 }
 
 function actorFacts(record) {
@@ -166,7 +169,7 @@ function sampledRows(record, row) {
     positions(rows.row, memory.oldest_age + 1, row),
     table(
       row,
-      ["index", ...(images?.frames ? ["s", "s′"] : []), "reward r", "terminated d"],
+      ["index", ...(images?.frames ? ["s", "s′"] : []), rewardWords(record), "terminated d"],
       body,
       `${rows.row.length} of the ${count(record.settings.batch_size)} sampled rows`,
     ),
@@ -174,7 +177,35 @@ function sampledRows(record, row) {
     strip("action a", "action", record, row, record.action_size),
     ...observed("next state s′", "next_observation", record, row),
     ...(images?.random_shift ? [shifting(images)] : []),
+    ...preparing(record),
   ];
+}
+
+function rewardWords(record) {
+  return `${scaleOf(record) === 1 ? "" : "scaled "}${isNStep(record) ? "n-step " : ""}reward r`;
+}
+
+/** What was done with rewards and states, where it is not obvious that it was. */
+function preparing(record) {
+  const most = record.settings.n_step;
+  const notes = [];
+  if (isNStep(record)) {
+    const several = most > 1 ? `up to ${count(most)}` : "several";
+    notes.push(
+      `n-step: r is the discounted sum of ${several} rewards, s′ the state after them, and d whether the episode ` +
+        "terminated within them.",
+    );
+  }
+  if (scaleOf(record) !== 1) {
+    notes.push(`Rewards are stored times reward_scale ${scaleOf(record)}: r, Q and y are all on that scale.`);
+  }
+  if (isNormalised(record)) {
+    notes.push(
+      "Normalised: the networks read each number of s and s′ minus its running mean, divided by its standard " +
+        "deviation. The memory stores them as they were.",
+    );
+  }
+  return notes.map(note);
 }
 
 function glance(words, name, record, n) {
@@ -197,7 +228,8 @@ function observed(words, name, record, row) {
 }
 
 /** The numbers of a row: one strip, or one for each recorded observation of those that are joined, the oldest first. */
-function observedNumbers(words, name, record, row) {
+function observedNumbers(plain, name, record, row) {
+  const words = isNormalised(record) ? `${plain}, normalised` : plain;
   const { history, observation_size: size } = record;
   const each = size / (history?.observations ?? 1);
   if (!history || !Number.isInteger(each)) return [strip(words, name, record, row, size)];
@@ -218,6 +250,7 @@ function nextActions(record, row) {
 
 function smoothing(record, row) {
   const { rows, settings } = record;
+  const silent = noiseOff(record) === "target_noise";
   const clipped = (n, column) => rows.drawn_noise[n][column] !== rows.noise[n][column];
   const found = rows.drawn_noise.flatMap((drawn, n) => drawn.map((_, column) => clipped(n, column))).filter(Boolean);
   return [
@@ -230,7 +263,9 @@ function smoothing(record, row) {
     note(
       found.length
         ? `Struck through: beyond ±${settings.noise_clip}, so it was clipped.`
-        : "None of these had to be clipped.",
+        : silent
+          ? "Every ε is 0."
+          : "None of these had to be clipped.",
     ),
   ];
 }
@@ -325,6 +360,7 @@ function targets(record, row) {
     arithmetic(record, row),
     table(row, ["r", "d", "min", "y"], body, "The targets, row by row", means),
     endings(record),
+    ...preparing(record).slice(0, isNormalised(record) ? -1 : undefined), // of states nothing is shown here
   ];
 }
 
@@ -336,8 +372,9 @@ function arithmetic(record, row) {
   const term = (words, value, style = "") =>
     element("span", { class: `term ${style}` }, element("b", {}, value), element("small", {}, words));
   const sign = (words) => element("span", { class: "sign" }, words);
+  const scaled = scaleOf(record) === 1 ? "" : "scaled ";
   const pieces = [
-    term(steps > 1 ? `r of ${steps} steps` : "r", exact(rows.reward[row])),
+    term(steps > 1 ? `${scaled}r of ${steps} steps` : `${scaled}r`, exact(rows.reward[row])),
     sign("+"),
     term(power, String(discount), ended ? "gone" : ""),
     sign("·"),

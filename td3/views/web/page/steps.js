@@ -2,8 +2,11 @@
 
 import { Animation } from "./animation.js";
 import { Diagram } from "./diagram.js";
-import { address, throttled, count, drawing, element, get, listen, parameter, ready, setText, showTop } from "./shared.js";
-import { flowOf, PHASES, phaseOf, isSkipped, numbersOf, explanationOf } from "./steps-flow.js";
+import {
+  address, throttled, count, drawing, element, get, listen, memoryFill, parameter, ready, setText, showNotice, showTop,
+  whyGone,
+} from "./shared.js";
+import { flowOf, PHASES, phaseWords, isDelaying, isSkipped, numbersOf, explanationOf } from "./steps-flow.js";
 import { imagesOf } from "./steps-images.js";
 import { TALL, WIDE } from "./steps-layout.js";
 import { dataOf } from "./steps-panel.js";
@@ -23,10 +26,14 @@ const at = (name) => document.getElementById(name);
 
 const state = {
   steps: [], // the fifteen explanations
-  isThere: false, // the run has begun
+  run: null, // its row, once it has begun
+  config: {}, // its settings; an older record does not have all that are needed
+  served: null, // the folder whose server answers
+  command: null, // what shows this run again
   recorded: [], // {update, step, delayed} of every recorded update
   record: null, // the one that is shown
-  newer: false, // a newer one is shown after step 15
+  newer: false, // a newer group is shown after step 15
+  kept: new Map(), // by update: those that can be shown when the server has ended
   step: bounded(parameter("step"), 1, LAST, 1),
   row: bounded(parameter("row"), 1, 64, 1) - 1,
   following: !Number.isInteger(Number(parameter("update") ?? "newest")),
@@ -47,27 +54,49 @@ function start() {
   showTop("steps", id);
   prepareControls();
   if (!id) return showProblem(new Error("No run is named in the address."));
-  return listen(id, { load, runs: onRuns, updates: throttled(onUpdates, 1500) });
+  return listen(id, {
+    load,
+    last: loadLast,
+    command: () => state.command,
+    runs: onRuns,
+    updates: throttled(onUpdates, 1500),
+  });
 }
 
 /** At the start and after every reconnect. The page may have been opened before its run has begun. */
 async function load() {
-  if (state.isThere) return onUpdates();
   try {
     if (!state.steps.length) state.steps = (await get("/api/explanation")).steps;
-    const { run } = await get("/api/run", { id });
-    state.isThere = true;
+    const { run, config, served, watch } = await get("/api/run", { id });
+    const isSame = state.run?.begun === run.begun;
+    if (state.run && !isSame) {
+      showNotice("Another run has begun in this folder: it is shown now.");
+      state.following = true;
+    }
+    Object.assign(state, { run, config: config ?? {}, served, command: watch });
+    if (isSame) return await onUpdates();
     setText(at("run-name"), run.name);
     document.title = `The fifteen steps · ${run.name} · td3`;
     return await refreshFirst();
   } catch (problem) {
-    return problem.status === 404 && !state.isThere ? showWaiting("absent") : showProblem(problem);
+    return problem.status === 404 && !state.run ? showWaiting("absent") : showProblem(problem);
   }
 }
 
-/** The run has begun. */
+/** Fetches, before the server ends, the group that plays on afterwards. */
+async function loadLast() {
+  await load();
+  const { recorded } = state;
+  const group = recorded.slice(groupBegin(recorded.length - 1)).map(({ update }) => update);
+  for (const update of group) state.kept.set(update, await fetched(update));
+}
+
+/** The run has begun, or another one has in its place. */
 function onRuns({ runs = [] }) {
-  return state.isThere || !runs.some((run) => run.id === id) ? undefined : load();
+  const own = runs.find((run) => run.id === id);
+  if (own && state.run?.begun !== own.begun) return load();
+  state.run = own ?? state.run;
+  return undefined;
 }
 
 /** The update in the address, or the newest if that one is not there any more. */
@@ -91,18 +120,26 @@ async function refresh(update, again = true) {
 
 /** One recorded update, its images unpacked. */
 async function fetched(update) {
+  if (state.kept.has(update)) return state.kept.get(update);
   const record = await get("/api/update", { id, update });
-  return { ...record, images: await imagesOf(record) };
+  const settings = { ...known(state.config), ...record.settings };
+  const fill = memoryFill(record.memory, record.step, state.run);
+  return { ...record, settings, fill, images: await imagesOf(record) };
 }
 
-/** Something was recorded. While playing nothing changes; the newest update follows after step 15. */
+/** The settings that a run keeps to its end, if they are what they should be. */
+function known({ reward_scale: scale, normalize_observations: normalised }) {
+  return { reward_scale: Number.isFinite(scale) ? scale : 1, normalize_observations: normalised === true };
+}
+
+/** Something was recorded. While playing nothing changes; the newest group follows after step 15. */
 async function onUpdates() {
   try {
     if (state.following && !state.playing) return await refresh("newest", !state.record);
     state.recorded = (await get("/api/updates", { id })).updates;
     if (!state.record) return await refresh("newest");
     at("problem").hidden = true;
-    state.newer = state.following && state.recorded.at(-1)?.update !== state.record.update;
+    state.newer = state.following && state.recorded[groupBegin(state.recorded.length - 1)]?.update > state.record.update;
     fillUpdates();
     showUpdateWords();
   } catch (problem) {
@@ -119,8 +156,10 @@ async function choose(update) {
   }
 }
 
-function showProblem(problem) {
-  setText(at("problem"), problem.message);
+async function showProblem(problem) {
+  const isGone = problem.status === 404 && state.run;
+  const reason = isGone ? await whyGone(id, state.served, state.command).catch(() => null) : null;
+  setText(at("problem"), reason ?? problem.message);
   at("problem").hidden = false;
   ready();
 }
@@ -169,7 +208,7 @@ function showStep(again = true) {
 
 function showPanel(explained) {
   setText(at("step-number"), String(explained.number));
-  setText(at("step-phase"), phaseOf(explained.number).words);
+  setText(at("step-phase"), phaseWords(explained.number, state.record));
   setText(at("step-title"), explained.title);
   setText(at("step-sentence"), explained.sentence);
   showFormula(explained.formula);
@@ -203,6 +242,7 @@ function showTimeline() {
     button.classList.toggle("past", number < state.step);
     button.classList.toggle("resting", isSkipped(number, state.record));
   }
+  setText(at("timeline").lastElementChild.firstElementChild, isDelaying(state.record) ? PHASES.at(-1).name : "actor");
   at("previous").disabled = state.step === 1;
   at("next").disabled = state.step === LAST;
 }
@@ -215,7 +255,8 @@ function showRow() {
 
 function showUpdateWords() {
   const { update, step, delayed, engine } = state.record;
-  const kind = delayed ? "delayed: all fifteen steps" : "not delayed: steps 13 to 15 are skipped";
+  const whole = isDelaying(state.record) ? "delayed: all fifteen steps" : "all fifteen steps";
+  const kind = delayed ? whole : "not delayed: steps 13 to 15 are skipped";
   const newer = state.newer ? " · a newer one follows after step 15" : "";
   setText(at("update-words"), `Update ${count(update)} at step ${count(step)} · ${kind}${newer}`);
   at("update-words").title = `Engine: ${engine}`;
@@ -245,9 +286,10 @@ function fillUpdates() {
   const select = at("update-select");
   const options = [...state.recorded]
     .reverse()
-    .map(({ update, delayed }) =>
-      element("option", { value: update }, `update ${count(update)}${delayed ? " · delayed" : ""}`),
-    );
+    .map(({ update, delayed }) => {
+      const kind = delayed && isDelaying(state.record) ? " · delayed" : "";
+      return element("option", { value: update }, `update ${count(update)}${kind}`);
+    });
   select.replaceChildren(...options);
   select.value = String(state.record.update);
   at("follow").checked = state.following;
@@ -294,7 +336,24 @@ function proceed() {
   if (state.step < LAST) return go(state.step + 1);
   if (!state.following) return play(false);
   state.step = FIRST_OF_UPDATE;
-  return state.newer ? refresh("newest").catch(showProblem) : showStep();
+  const next = nextUpdate();
+  return next === state.record.update ? showStep() : choose(next);
+}
+
+/** The update that plays after this one: the next of its group, or the first of the newest group. */
+function nextUpdate() {
+  const { recorded, record } = state;
+  const next = recorded.find(({ update }) => update === record.update + 1);
+  return next && !record.delayed ? next.update : recorded[groupBegin(recorded.length - 1)].update;
+}
+
+/** Where the group of a recorded update begins: they follow one another up to the one that moves the actor. */
+function groupBegin(place) {
+  const { recorded } = state;
+  let begin = place;
+  const isOneMore = (one) => one && !one.delayed && one.update === recorded[begin].update - 1;
+  while (isOneMore(recorded[begin - 1])) begin -= 1;
+  return begin;
 }
 
 let frame = 0;
