@@ -93,8 +93,7 @@ class RayCluster:
         os.environ.update(variables)
 
     def _connect(self) -> None:
-        if self.address not in (LOCAL, AUTO):
-            check_answers(self.address)
+        check_answers(self.address)
         if is_loopback(self.address if self.address != AUTO else os.environ.get("RAY_ADDRESS", "")):
             self._set(ON_LOOPBACK)  # Ray would look for it at this machine's other address, and wait
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": None}
