@@ -145,15 +145,15 @@ class RayCluster:
             (node, ask.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)).remote())
             for node in nodes
         ]
-        here, notes = setup_with_kernels(), []
+        here, notes, seconds = setup_with_kernels(), list[str](), max(PATIENCE, self.patience)
         for node, answer in asked:
             host = node["NodeManagerHostname"]
             try:
-                notes += check_setup(here, ray.get(answer, timeout=self.patience))
+                notes += check_setup(here, ray.get(answer, timeout=seconds))
             except ConfigError:
                 raise
             except ray.exceptions.GetTimeoutError:
-                notes.append(f"Node {host} has not answered within {self.patience:g} s.")
+                notes.append(f"Node {host} has not answered within {seconds:g} s; its versions are compared later.")
             except Exception as problem:
                 if isinstance(getattr(problem, "cause", None), ImportError) or "ModuleNotFoundError" in str(problem):
                     raise ConfigError(
