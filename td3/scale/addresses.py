@@ -36,6 +36,8 @@ def is_loopback(address: str) -> bool:
 
 def check_answers(address: str, seconds: float = SECONDS) -> None:
     """Refuses HOST:PORT where nothing listens: Ray itself would wait for it for a long time."""
+    if address in (LOCAL, AUTO):
+        return
     host, _, port = address.rpartition(":")
     try:
         with contextlib.closing(socket.create_connection((host.strip("[]"), int(port)), seconds)):

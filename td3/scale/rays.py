@@ -93,8 +93,7 @@ class RayCluster:
         os.environ.update(variables)
 
     def _connect(self) -> None:
-        if self.address not in (LOCAL, AUTO):
-            check_answers(self.address)
+        check_answers(self.address)
         if is_loopback(self.address if self.address != AUTO else os.environ.get("RAY_ADDRESS", "")):
             self._set(ON_LOOPBACK)  # Ray would look for it at this machine's other address, and wait
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": None}
@@ -146,15 +145,15 @@ class RayCluster:
             (node, ask.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)).remote())
             for node in nodes
         ]
-        here, notes = setup_with_kernels(), []
+        here, notes, seconds = setup_with_kernels(), list[str](), max(PATIENCE, self.patience)
         for node, answer in asked:
             host = node["NodeManagerHostname"]
             try:
-                notes += check_setup(here, ray.get(answer, timeout=self.patience))
+                notes += check_setup(here, ray.get(answer, timeout=seconds))
             except ConfigError:
                 raise
             except ray.exceptions.GetTimeoutError:
-                notes.append(f"Node {host} has not answered within {self.patience:g} s.")
+                notes.append(f"Node {host} has not answered within {seconds:g} s; its versions are compared later.")
             except Exception as problem:
                 if isinstance(getattr(problem, "cause", None), ImportError) or "ModuleNotFoundError" in str(problem):
                     raise ConfigError(

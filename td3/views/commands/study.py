@@ -112,9 +112,11 @@ def train_on_cluster(study: "Study", chosen: Namespace, address: str, patience: 
     """Trains on a Ray cluster; what Ray has to say goes to a log in the folder of the study."""
     needs("ray", "scale")
     find_local_modules()
+    from td3.scale.addresses import check_answers
     from td3.scale.rays import RayCluster
     from td3.studies import Driver
 
+    check_answers(address)  # before anything is written
     with study, study.folder.log() as log, others_into(log), RayCluster(address, patience) as cluster:
         say(*cluster.notes)
 
