@@ -41,8 +41,12 @@ _SETTINGS = {
     "use {batch_size}": "batch bs minibatch minibatch_size train_batch_size sample_batch_size",
     "use {buffer_size}": """buffer buffer_capacity buffer_length memory memory_size memory_capacity replay replay_size
         replay_buffer replay_buffer_size replay_capacity replay_memory_size capacity max_size""",
-    "use {buffer_size} for the size of the replay memory; td3 train has --sampler, and td3.train has sampler": """per
-        replay_buffer_class replay_buffer_kwargs replay_buffer_config prioritized_replay sampler replay_sampler""",
+    "use {buffer_size} for the size of the replay memory; td3 train has --sampler, and td3.train has sampler": """
+        replay_buffer_class replay_buffer_kwargs replay_buffer_config sampler replay_sampler""",
+    "use {sampling}, which is `lap` for prioritised replay": """per lap prioritized prioritised prioritized_replay
+        prioritised_replay use_per prioritized_replay_buffer""",
+    "use {priority_alpha}": "prioritized_replay_alpha per_alpha",
+    "use {priority_floor}": "min_priority",
     "frames of images are stored once anyway": "optimize_memory_usage",
     "use {actor_lr} and {critic_lr}": "lr learning_rate lrs learning_rates step_size adam_lr",
     "use {actor_lr}": "pi_lr policy_lr lr_actor lr_policy actor_learning_rate policy_learning_rate lr_pi",

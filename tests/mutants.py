@@ -25,12 +25,15 @@ ALGORITHM, TARGETS, MEMORY, COLLECTION, NOISE, VECTOR = (
     "td3.exploration",
     "td3.environments.vector",
 )
-LINKS, FRAME_MEMORY = "td3.replay.links", "td3.replay.frames"
+LINKS, FRAME_MEMORY, PRIORITIES = "td3.replay.links", "td3.replay.frames", "td3.replay.prioritized"
 HISTORY, OBSERVATIONS = "td3.environments.history", "td3.environments.observations"
 PREPROCESSING = "td3.learner.preprocessing"
 SESSION, STATE, RESUMING = "td3.session", "td3.learner.state", "td3.resuming"
 STEPS, STREAMS, ADJACENCY, RESUME = "test_fifteen_steps", "test_collection", "test_vector_environments", "resume_guards"
 FRAMES = "test_frames: each_row_knows, stacks_and_looks, a_row_that_looks, rows_of_several, nothing_spans, draws_are"
+BY_ERROR = (
+    "test_prioritized: draws_follow, a_priority, a_new_row, the_sums, a_share, an_error, the_loss, the_critics_learn"
+)
 JOINED = "test_history: numbers_and_categories, statistics_are, an_environment_may"
 
 MUTANTS = [
@@ -53,7 +56,7 @@ MUTANTS = [
     ("gradient in the target", ALGORITHM, "@torch.no_grad()\n    def target(self,", "def target(self, *given):\n        [one.requires_grad_() for one in self.critic_targets.parameters()]\n        return self.with_gradient(*given)\n\n    def with_gradient(self,", STEPS),
     ("targets that could learn", TARGETS, ".requires_grad_(False)", "", STEPS),
     ("the actor's action evaluated at step 10", ALGORITHM, "self.critics(features, batch.action)", "self.critics(features, self.actor(features))", STEPS),
-    ("half the loss", ALGORITHM, "+ mse_loss(q2, target)", "", STEPS),
+    ("half the loss", ALGORITHM, "+ self.distance(q2, target)", "", STEPS),
     ("gradients pile up", ALGORITHM, "self.critics_optimizer.zero_grad()", "pass", STEPS),
     ("the actor's gradients pile up", ALGORITHM, "self.actor_optimizer.zero_grad()", "pass", STEPS),
     ("the actor descends", ALGORITHM, "actor_loss = -self", "actor_loss = self", STEPS),
@@ -93,6 +96,22 @@ MUTANTS = [
     ("the last reward counted again", LINKS, "np.where(active, discount * reward[last], 0)", "discount * reward[last]", FRAMES),
     ("one discount however many steps there were", LINKS, "discount = np.where(active, discount * gamma, discount)", "discount = discount * gamma", FRAMES),
     ("one step too many", LINKS, "range(n_step - 1)", "range(n_step)", FRAMES),
+    # Prioritised replay
+    ("priorities not refreshed", PRIORITIES, "self.priority[indices] = priority\n", "pass\n", BY_ERROR),
+    ("sums not refreshed", PRIORITIES, "        self._stale.append(indices)\n", "        self._stale = self._stale or [indices]\n", BY_ERROR),
+    ("new rows not the largest", PRIORITIES, "self.largest * self.memory", "np.float32(1) * self.memory", BY_ERROR),
+    ("the largest forgotten", PRIORITIES, "self.largest = max(self.largest, priority.max())", "self.largest = priority.max()", BY_ERROR),
+    ("the largest never measured again", PRIORITIES, "self.largest = self.priority[: self._stored].max()", "pass", BY_ERROR),
+    ("the first critic's errors alone", PRIORITIES, "torch.maximum((update.q1 - update.target).abs(), (update.q2 - update.target).abs())", "(update.q1 - update.target).abs()", BY_ERROR),
+    ("no floor", PRIORITIES, ".clamp(min=self.floor)", "", BY_ERROR),
+    ("priorities without their power", PRIORITIES, ".pow(self.alpha)", "", BY_ERROR),
+    ("uniform inside a block", PRIORITIES, "inside = (sums[:, :-1] <= left).sum(1, keepdim=True)", "inside = (left / sums[:, -1:] * BLOCK).long().clamp(0, BLOCK - 1)", BY_ERROR),
+    ("uniform blocks", PRIORITIES, "searchsorted(rest, side=\"right\")", "searchsorted(rest, side=\"right\") * 0 + (shares * (len(self.numbers) / len(self._levels[0]) * len(top))).astype(int)", BY_ERROR),
+    ("sums of the last level not refreshed", PRIORITIES, "added[:, -1])", "added[:, -1] if sums is not self._levels[-1] else sums[blocks])", BY_ERROR),
+    ("an infinite error", PRIORITIES, "priority = np.fmin(priority, LARGEST)", "priority = np.fmin(priority, np.float32(np.inf))", BY_ERROR),
+    ("priorities lost when a run is resumed", PRIORITIES, "self.priority[: self._stored], self.largest = priority, np.float32(largest)", "pass", BY_ERROR),
+    ("the mean of squares whatever is sampled", ALGORITHM, "if self.config.sampling == \"uniform\" else lap_loss(q, target, self.config)", "", BY_ERROR),
+    ("a straight loss everywhere", "td3.learner.losses", "error < floor", "error < 0", BY_ERROR),
     # Frames stored once
     ("moments that end no transition sampled", FRAME_MEMORY, " & ~self.columns[\"begins\"][indices]", "", FRAMES),
     ("stacks of overwritten frames sampled", FRAME_MEMORY, "(self._reach[indices] > self.oldest)", "(self._reach[indices] > 0)", FRAMES),

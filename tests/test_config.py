@@ -134,7 +134,7 @@ NASTY = [
     np.float32(0.5), np.float64("nan"), np.bool_(True), np.str_("paper"), np.float32, np.array(5), np.array([8, 9]),
     np.array([]), np.ones((2, 2)), torch.tensor(5), torch.tensor(0.5), torch.tensor([8, 9]), torch.empty(2,
     device="meta"), Decimal("0.5"), Fraction(1, 2), range(3), iter([1]), Ellipsis, Decimal("NaN"), "author", "auto",
-    "cpu", "step",
+    "cpu", "step", "uniform", "td3", "q1",
 ]  # fmt: skip
 
 
@@ -168,7 +168,7 @@ WORDS = [
     "", " ", "0", "-1", "1", "5", "10000000000000000000", "9" * 5_000, "-" + "9" * 5_000, "1e3", "1e400", "-1e400",
     "1e-400", "nan", "inf", "-inf", "NaN", "0x10", "0b1", "1_000", "_1", "1_", "1__0", "1,2", "1,", ",", "1,,2",
     "[1,2]", "(1,2)", "1 2", "٣", "１２", "½", "1.5", ".5", "5.", "1e", "+5", "--5", "true", "None", "\x00", "\n", "🎲",
-    "1" + "0" * 400, "1,2" * 3_000, "author", "auto", "cpu", "step",
+    "1" + "0" * 400, "1,2" * 3_000, "author", "auto", "cpu", "step", "uniform", "td3", "q1",
 ]  # fmt: skip
 
 

@@ -23,6 +23,7 @@ MOST = 10**12  # of anything that is counted: more than any run reaches, and exa
 SMALLEST_IMAGE = 8  # pixels each way: anything smaller is no image
 PAPER = "Fujimoto et al. 2018"
 AUTHOR = "the author's code since 2019"
+LAP = "Fujimoto et al. 2020"
 
 task = partial(setting, "Task")
 algorithm = partial(setting, "Algorithm")
@@ -124,6 +125,26 @@ class Config:
         1_000_000, "transitions in the replay memory; the oldest is overwritten", source=PAPER, at_least=1, at_most=MOST
     )
     batch_size: int = replay(256, "transitions sampled per update", source=AUTHOR, at_least=1, at_most=10**6)
+    sampling: str = replay(
+        "uniform",
+        "which transitions a batch has: `uniform`, any; `lap`, rather those with large errors, and a Huber loss",
+        source="lap: " + LAP,
+        choices=("uniform", "lap"),
+    )
+    priority_alpha: float = replay(
+        0.4,
+        "`sampling lap`: the power of an error that is its priority; 0 is uniform",
+        source=LAP,
+        at_least=0,
+        at_most=1,
+    )
+    priority_floor: float = replay(
+        1.0,
+        "`sampling lap`: the error below which all priorities are equal, and the loss is quadratic",
+        source=LAP,
+        above=0,
+        at_most=1e6,
+    )
 
     pixels: int = images(
         0, "learns from images rendered this size, at least 8 pixels; 0: from observations", at_least=0, at_most=1_024

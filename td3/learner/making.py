@@ -17,7 +17,7 @@ from td3.learner.encoders import VectorEncoder, encoder_of
 from td3.learner.networks import own_stream
 from td3.learner.preprocessing import is_normalised, is_shifted
 from td3.machine import RESERVE, available, cores, human
-from td3.replay import UniformSampler, smallest_capacity
+from td3.replay import smallest_capacity
 from td3.types import Layout
 
 
@@ -27,7 +27,7 @@ def make_learner(
     layout: Layout,
     action_size: int,
     kind: Callable[..., Learner] = Learner,
-    sampler: MakeSampler = UniformSampler,
+    sampler: MakeSampler | None = None,
 ) -> Learner:
     """Makes a learner and checks that it fits with what `engine` needs too; `hand_over` gives it to an engine."""
     seed = int(seeding.sequence(config.seed, "weights").generate_state(1, np.uint64)[0] >> 1)

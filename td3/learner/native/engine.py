@@ -45,7 +45,7 @@ class NativeLearner(Learner):
     OWN = ("engine", "_rows", "_bindings")
 
     def __init__(
-        self, layout: Layout, action_size: int, config: Config, seed: int, sampler: MakeSampler = UniformSampler
+        self, layout: Layout, action_size: int, config: Config, seed: int, sampler: MakeSampler | None = None
     ) -> None:
         super().__init__(layout, action_size, config, seed, sampler)
         self.prepare()

@@ -23,6 +23,7 @@ FUNCTIONS = (
     "td3.learner.td3:Learner.sample",
     "td3.learner.td3:Learner.load_batch",
     "td3.learner.td3:Learner.target",
+    "td3.learner.td3:Learner.distance",
     "td3.learner.td3:Learner.update",
     "td3.learner.td3:Learner.policy",
     "td3.learner.td3:Learner.act",
