@@ -97,7 +97,7 @@ def _agent_in(chosen: Checkpoint, env: Any, parts: Parts) -> Agent:
         action = ActionMap(space_from_data(spaces["action"]))
         check_fits(bytes_of_policy(config, observation.layout, action.size))
         small = replace(config, buffer_size=1, device="cpu", compile=False)  # it acts, and learns nothing
-        learner = parts.build("learner", observation.layout, action.size, small, 0)
+        learner = parts.make_learner(config)(observation.layout, action.size, small, 0)
     except (LookupError, TypeError, ValueError, AssertionError, ArithmeticError, MemoryError, RuntimeError) as problem:
         raise RunError(f"{chosen.path} describes no agent: {type(problem).__name__}: {problem}.") from problem
     load_networks(learner, chosen.tensors("networks", bytes_of(network_tensors(learner))))

@@ -1,7 +1,7 @@
 """Parts of a run that a user may hand in: a learner, a sampler, noise, a collector."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ from td3.config import Config, name_of
 from td3.errors import ConfigError
 from td3.exploration import GaussianNoise
 from td3.interfaces import AnyCollector, MakeCollector, MakeNoise, MakeSampler, Noise, Sampler, captured
-from td3.learner import Learner
+from td3.learner import ALGORITHMS, Learner
 from td3.replay import UniformSampler, sampler_of
 from td3.wording import did_you_mean
 
@@ -61,6 +61,18 @@ class Parts(NamedTuple):
         if name in ("noise", "sampler"):
             captured(built)  # what a checkpoint cannot hold is refused now, not at the first save
         return built
+
+    def make_learner(self, config: Config) -> Callable[..., Learner]:
+        """Returns what makes the learner: the user's own, or the algorithm that the config asks for."""
+        asked = ALGORITHMS[config.algorithm]
+        if self.learner is Learner:
+            return asked
+        if not issubclass(self.learner, asked):
+            raise ConfigError(
+                f"algorithm must be td3 with a learner that is no subclass of td3.{asked.__name__}, "
+                f"{name_of(self.learner)!r}; got {config.algorithm!r}."
+            )
+        return partial(self.build, "learner")
 
     def make_sampler(self, config: Config) -> MakeSampler:
         """Returns what makes the sampler: the user's own, or the one that the config asks for."""

@@ -56,7 +56,7 @@ class Session:
             self.bytes_each = bytes_per_transition(layout, action_size, config.n_step, config.sampling)
             self.bytes = check_room(self.bytes_each, min(config.buffer_size, config.steps))
             self.learner = make_learner(
-                engine, config, layout, action_size, partial(parts.build, "learner"), parts.make_sampler(config)
+                engine, config, layout, action_size, parts.make_learner(config), parts.make_sampler(config)
             )
             self._hand_over(config, threads)
             if config.eval_every:

@@ -12,7 +12,7 @@ from td3.config import Config
 from td3.environments.descriptions import describe_layout
 from td3.errors import ConfigError
 from td3.interfaces import MakeSampler
-from td3.learner import Learner, choose_engine, switched
+from td3.learner import ALGORITHMS, Learner, choose_engine, switched
 from td3.learner.encoders import VectorEncoder, encoder_of
 from td3.learner.networks import own_stream
 from td3.learner.preprocessing import is_normalised, is_shifted
@@ -26,14 +26,14 @@ def make_learner(
     config: Config,
     layout: Layout,
     action_size: int,
-    kind: Callable[..., Learner] = Learner,
+    kind: Callable[..., Learner] | None = None,
     sampler: MakeSampler | None = None,
 ) -> Learner:
     """Makes a learner and checks that it fits with what `engine` needs too; `hand_over` gives it to an engine."""
     seed = int(seeding.sequence(config.seed, "weights").generate_state(1, np.uint64)[0] >> 1)
     with fitting(config):
         check_networks(engine, config, layout, action_size)
-        learner = kind(layout, action_size, config, seed, sampler)
+        learner = (kind or ALGORITHMS[config.algorithm])(layout, action_size, config, seed, sampler)
     if config.compile:
         encoders = (learner.critics.encoder, learner.critic_targets.encoder)
         for network in (*learner.networks().values(), *encoders):

@@ -7,6 +7,7 @@ uses, and `update` is a function of the networks, the batch and the noise.
 To change a step or a network, override a method in a class of your own and pass it: `td3.train(config, learner=Mine)`.
 """
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -16,7 +17,7 @@ from torch.nn.functional import mse_loss
 from torch.optim import Adam, Optimizer
 
 from td3.config import Config
-from td3.interfaces import MakeSampler
+from td3.interfaces import EndedEpisode, MakeSampler
 from td3.learner.encoders import Encoder, encoder_of
 from td3.learner.losses import lap_loss
 from td3.learner.networks import Actor, Critics, act, initialise, own_stream
@@ -102,6 +103,10 @@ class Learner:
             observer.after(self, update)
         self.sampler.updated(sample.indices, update)
         return update
+
+    def ended(self, episodes: Sequence[EndedEpisode], step: int) -> int:  # noqa: ARG002
+        """Is called when training episodes ended; returns for how many steps `update_schedule episode` updates now."""
+        return sum(episode.length for episode in episodes)
 
     def sample(self, replay_rng: np.random.Generator, smoothing_rng: np.random.Generator) -> Sample:
         """Draws everything random in an update: which transitions, and a standard normal number per target action."""
@@ -189,6 +194,10 @@ class Learner:
     def policy(self) -> Policy:
         """Returns the policy of the actor, without noise: (n, observation_size) → (n, action_size)."""
         return partial(act, self.actor, self.critics.encoder, self.normalizer)
+
+    def checkpoint_policy(self) -> Policy | None:
+        """Returns the best policy so far where an algorithm keeps one beside the actor's: this one does not."""
+        return None
 
     def act(self, observations: Rows) -> Float32s:
         """Returns the actions of the policy as it is now."""
