@@ -75,7 +75,7 @@ class Config:
     seed: int = task(0, "seed of every random number generator", at_least=0, at_most=2**63 - 1)
     preset: str = task(
         "author",
-        "settings to start from: `author` (published since 2019), `paper` (2018), `pixels` (ours, for images), or `td7`",
+        "settings to start from: `author` (published since 2019), `paper` (2018), `pixels` (ours, for images), `td7`",
         choices=("author", "paper", "pixels", "td7"),
     )
 
