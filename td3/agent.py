@@ -31,7 +31,6 @@ from td3.synonyms import instead_of
 from td3.types import Evaluation, Float32s, Policy, Rows
 from td3.wording import brief, counted
 
-
 POLICIES = "current", "checkpoint"
 
 
