@@ -27,6 +27,7 @@ FUNCTIONS = (
     "td3.learner.td3:Learner.update",
     "td3.learner.td3:Learner.policy",
     "td3.learner.td3:Learner.act",
+    "td3.learner.losses:lap_loss",
     "td3.learner.networks:Actor.forward",
     "td3.learner.networks:Critics.forward",
     "td3.learner.networks:Critics.first",
