@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from td3.exploration import GaussianNoise
     from td3.interfaces import AnyCollector, Noise, Sampler
     from td3.learner.td3 import Learner
+    from td3.learner.td7 import TD7Learner
     from td3.offline import Dataset
     from td3.replay.sampling import UniformSampler
     from td3.storage.columns import read_metrics
@@ -65,6 +66,7 @@ _HOMES = {
     "td3.exploration": ("GaussianNoise",),
     "td3.interfaces": ("AnyCollector", "Noise", "Sampler"),
     "td3.learner.td3": ("Learner",),
+    "td3.learner.td7": ("TD7Learner",),
     "td3.offline": ("Dataset",),
     "td3.replay.sampling": ("UniformSampler",),
     "td3.storage.columns": ("read_metrics",),
@@ -120,6 +122,7 @@ __all__ = [
     "Started",
     "Stepped",
     "TD3Error",
+    "TD7Learner",
     "Targets",
     "Training",
     "TrainingDiverged",

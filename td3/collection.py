@@ -29,7 +29,10 @@ class Collector:
         exploration_noise: float,
         make_noise: MakeNoise = GaussianNoise,
         restarts: Restarts | None = None,
+        whole_episodes: bool = False,
     ) -> None:
+        """Sets up; with `whole_episodes` the warm-up ends with an episode, so that one policy plays each."""
+        self.whole_episodes = whole_episodes
         self.envs, self.seeds, self.rng = envs, seeds, rng
         self.restarts = restarts or Restarts()  # of the same environments
         self.warmup_steps, self.exploration_noise = warmup_steps, exploration_noise
@@ -59,7 +62,8 @@ class Collector:
         )
         seeds = seeding.environment_seeds(config.seed, "environments", envs.num_envs)
         rng = seeding.generator(config.seed, "exploration")
-        return cls(envs, seeds, rng, config.warmup_steps, config.exploration_noise, make_noise, restarts)
+        settings = config.warmup_steps, config.exploration_noise
+        return cls(envs, seeds, rng, *settings, make_noise, restarts, config.policy_checkpoints)
 
     def configure(self, config: Config) -> None:
         """Applies changed settings from the next action on."""
@@ -187,7 +191,8 @@ class Collector:
                 raise ValueError(f"{name} has {len(array)} rows, not {len(like)}")
 
     def _choose_action(self, policy: Policy) -> Float32s:
-        if self.steps < self.warmup_steps:
+        warming = self.steps - self._lengths[0] <= self.warmup_steps if self.whole_episodes else False
+        if warming or self.steps < self.warmup_steps:
             return self.rng.uniform(-1, 1, (self.num_envs, self.action_map.size)).astype(np.float32)
         noise = self.noise.sample(self.rng, self.exploration_noise, self._lengths == 0)
         if self._own_noise:

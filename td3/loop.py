@@ -75,7 +75,7 @@ def collect(session: Session) -> None:
     ended = [plain_episode(*episode) for episode in collected[1]] if collected[1] else []
     failures = collected[2] if len(collected) > 2 else ()  # a collector of one's own may leave them out
     progress.pending = Pending(before, ended, False, failures)
-    steps = sum(episode.length for episode in ended) if ended else 0
+    steps = session.learner.ended(ended, session.step) if ended else 0
     progress.due = updates_due(session.config, progress.due, session.step, steps)
     progress.unfinished = ""
 

@@ -1,16 +1,17 @@
 """Parts of a run that a user may hand in: a learner, a sampler, noise, a collector."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from td3.collection import Collector
-from td3.config import name_of
+from td3.config import Config, name_of
 from td3.errors import ConfigError
 from td3.exploration import GaussianNoise
 from td3.interfaces import AnyCollector, MakeCollector, MakeNoise, MakeSampler, Noise, Sampler, captured
-from td3.learner import Learner
-from td3.replay import UniformSampler
+from td3.learner import ALGORITHMS, Learner
+from td3.replay import UniformSampler, sampler_of
 from td3.wording import did_you_mean
 
 
@@ -60,6 +61,29 @@ class Parts(NamedTuple):
         if name in ("noise", "sampler"):
             captured(built)  # what a checkpoint cannot hold is refused now, not at the first save
         return built
+
+    def make_learner(self, config: Config) -> Callable[..., Learner]:
+        """Returns what makes the learner: the user's own, or the algorithm that the config asks for."""
+        asked = ALGORITHMS[config.algorithm]
+        if self.learner is Learner:
+            return asked
+        if not issubclass(self.learner, asked):
+            raise ConfigError(
+                f"algorithm must be td3 with a learner that is no subclass of td3.{asked.__name__}, "
+                f"{name_of(self.learner)!r}; got {config.algorithm!r}."
+            )
+        return partial(self.build, "learner")
+
+    def make_sampler(self, config: Config) -> MakeSampler:
+        """Returns what makes the sampler: the user's own, or the one that the config asks for."""
+        if self.sampler is UniformSampler:
+            return sampler_of(config)
+        if config.sampling != "uniform":
+            raise ConfigError(
+                f"sampling must be uniform with a sampler of your own, {name_of(self.sampler)!r}; "
+                f"got {config.sampling!r}."
+            )
+        return partial(self.build, "sampler")
 
     def names(self) -> dict[str, str]:
         """Names those that are the user's own, as 'module:Name'; a run keeps them, to ask for them again."""

@@ -53,10 +53,10 @@ class Session:
         try:
             layout, action_size = self.collector.observation_map.layout, self.collector.action_map.size
             engine, _ = engine_for(config, layout, self.collector.num_envs, resumed)
-            self.bytes_each = bytes_per_transition(layout, action_size, config.n_step)
+            self.bytes_each = bytes_per_transition(layout, action_size, config.n_step, config.sampling)
             self.bytes = check_room(self.bytes_each, min(config.buffer_size, config.steps))
             self.learner = make_learner(
-                engine, config, layout, action_size, partial(parts.build, "learner"), partial(parts.build, "sampler")
+                engine, config, layout, action_size, parts.make_learner(config), parts.make_sampler(config)
             )
             self._hand_over(config, threads)
             if config.eval_every:

@@ -41,8 +41,12 @@ _SETTINGS = {
     "use {batch_size}": "batch bs minibatch minibatch_size train_batch_size sample_batch_size",
     "use {buffer_size}": """buffer buffer_capacity buffer_length memory memory_size memory_capacity replay replay_size
         replay_buffer replay_buffer_size replay_capacity replay_memory_size capacity max_size""",
-    "use {buffer_size} for the size of the replay memory; td3 train has --sampler, and td3.train has sampler": """per
-        replay_buffer_class replay_buffer_kwargs replay_buffer_config prioritized_replay sampler replay_sampler""",
+    "use {buffer_size} for the size of the replay memory; td3 train has --sampler, and td3.train has sampler": """
+        replay_buffer_class replay_buffer_kwargs replay_buffer_config sampler replay_sampler""",
+    "use {sampling}, which is `lap` for prioritised replay": """per lap prioritized prioritised prioritized_replay
+        prioritised_replay use_per prioritized_replay_buffer""",
+    "use {priority_alpha}": "prioritized_replay_alpha per_alpha",
+    "use {priority_floor}": "min_priority",
     "frames of images are stored once anyway": "optimize_memory_usage",
     "use {actor_lr} and {critic_lr}": "lr learning_rate lrs learning_rates step_size adam_lr",
     "use {actor_lr}": "pi_lr policy_lr lr_actor lr_policy actor_learning_rate policy_learning_rate lr_pi",
@@ -62,7 +66,13 @@ _SETTINGS = {
         value_hidden_sizes""",
     "use {hidden} for its size; for a policy of your own td3 train has --learner, and td3.train has learner": """
         policy policy_class policy_type actor_critic actor_class critic_class model learner learner_class""",
-    "td3 trains with TD3 alone": "algo algorithm alg agent method",
+    "use {algorithm}, which is td3 or td7": "algo alg agent method",
+    "use {embedding_size}": "zs_dim",
+    "use {embedding_hidden}": "enc_hdim",
+    "use {embedding_lr}": "encoder_lr",
+    "use {policy_checkpoints}": "use_checkpoints",
+    "use {assessment_episodes}": "max_eps_when_checkpointing",
+    "use {assess_longer_after}": "steps_before_checkpointing",
     "use {reward_scale}": "reward_scaling reward_factor scale_reward rew_scale",
     "use {normalize_observations}": """normalize normalise normalize_obs normalise_obs obs_norm norm_obs
         normalise_observations normalize_observation normalize_states state_norm vec_normalize""",

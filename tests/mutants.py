@@ -25,12 +25,17 @@ ALGORITHM, TARGETS, MEMORY, COLLECTION, NOISE, VECTOR = (
     "td3.exploration",
     "td3.environments.vector",
 )
-LINKS, FRAME_MEMORY = "td3.replay.links", "td3.replay.frames"
+LINKS, FRAME_MEMORY, PRIORITIES = "td3.replay.links", "td3.replay.frames", "td3.replay.prioritized"
+SEVEN, EMBEDDINGS, ASSESSMENT = "td3.learner.td7", "td3.learner.embeddings", "td3.learner.assessment"
 HISTORY, OBSERVATIONS = "td3.environments.history", "td3.environments.observations"
 PREPROCESSING = "td3.learner.preprocessing"
 SESSION, STATE, RESUMING = "td3.session", "td3.learner.state", "td3.resuming"
 STEPS, STREAMS, ADJACENCY, RESUME = "test_fifteen_steps", "test_collection", "test_vector_environments", "resume_guards"
 FRAMES = "test_frames: each_row_knows, stacks_and_looks, a_row_that_looks, rows_of_several, nothing_spans, draws_are"
+BY_ERROR = (
+    "test_prioritized: draws_follow, a_priority, a_new_row, the_sums, a_share, an_error, the_loss, the_critics_learn"
+)
+PAGE_7 = "test_td7: sixty, the_norm, all_three, only_its, targets_are, the_range, the_actor, an_assess, the_policy, longer, lap"
 JOINED = "test_history: numbers_and_categories, statistics_are, an_environment_may"
 
 MUTANTS = [
@@ -53,7 +58,7 @@ MUTANTS = [
     ("gradient in the target", ALGORITHM, "@torch.no_grad()\n    def target(self,", "def target(self, *given):\n        [one.requires_grad_() for one in self.critic_targets.parameters()]\n        return self.with_gradient(*given)\n\n    def with_gradient(self,", STEPS),
     ("targets that could learn", TARGETS, ".requires_grad_(False)", "", STEPS),
     ("the actor's action evaluated at step 10", ALGORITHM, "self.critics(features, batch.action)", "self.critics(features, self.actor(features))", STEPS),
-    ("half the loss", ALGORITHM, "+ mse_loss(q2, target)", "", STEPS),
+    ("half the loss", ALGORITHM, "+ self.distance(q2, target)", "", STEPS),
     ("gradients pile up", ALGORITHM, "self.critics_optimizer.zero_grad()", "pass", STEPS),
     ("the actor's gradients pile up", ALGORITHM, "self.actor_optimizer.zero_grad()", "pass", STEPS),
     ("the actor descends", ALGORITHM, "actor_loss = -self", "actor_loss = self", STEPS),
@@ -93,6 +98,56 @@ MUTANTS = [
     ("the last reward counted again", LINKS, "np.where(active, discount * reward[last], 0)", "discount * reward[last]", FRAMES),
     ("one discount however many steps there were", LINKS, "discount = np.where(active, discount * gamma, discount)", "discount = discount * gamma", FRAMES),
     ("one step too many", LINKS, "range(n_step - 1)", "range(n_step)", FRAMES),
+    # Prioritised replay
+    ("priorities not refreshed", PRIORITIES, "self.priority[indices] = priority\n", "pass\n", BY_ERROR),
+    ("sums not refreshed", PRIORITIES, "        self._stale.append(indices)\n", "        self._stale = self._stale or [indices]\n", BY_ERROR),
+    ("new rows not the largest", PRIORITIES, "self.largest * self.memory", "np.float32(1) * self.memory", BY_ERROR),
+    ("the largest forgotten", PRIORITIES, "self.largest = max(self.largest, priority.max())", "self.largest = priority.max()", BY_ERROR),
+    ("the largest never measured again", PRIORITIES, "self.largest = self.priority[: self._stored].max()", "pass", BY_ERROR),
+    ("the first critic's errors alone", PRIORITIES, "torch.maximum((update.q1 - update.target).abs(), (update.q2 - update.target).abs())", "(update.q1 - update.target).abs()", BY_ERROR),
+    ("no floor", PRIORITIES, ".clamp(min=self.floor)", "", BY_ERROR),
+    ("priorities without their power", PRIORITIES, ".pow(self.alpha)", "", BY_ERROR),
+    ("uniform inside a block", PRIORITIES, "inside = passed.argmax(axis=1)", "inside = np.clip(left / sums[:, -1] * BLOCK, 0, BLOCK - 1).astype(np.int64)", BY_ERROR),
+    ("uniform blocks", PRIORITIES, "sums.searchsorted(left, side=\"right\")", "(shares * (len(self.numbers) / len(self.levels[0]) * len(top))).astype(np.int64)", BY_ERROR),
+    ("a sum kept once it is made", PRIORITIES, "running_sums(level.reshape(-1, BLOCK).take(indices, axis=0))[:, -1]\n", "np.where(sums[indices] > 0, sums[indices], running_sums(level.reshape(-1, BLOCK).take(indices, axis=0))[:, -1])\n", BY_ERROR),
+    ("an infinite error", PRIORITIES, "priority = np.fmin(priority, LARGEST)", "priority = np.fmin(priority, np.float32(np.inf))", BY_ERROR),
+    ("priorities lost when a run is resumed", PRIORITIES, "self.priority[: self._stored], self.largest = priority, np.float32(largest)", "pass", BY_ERROR),
+    ("the mean of squares whatever is sampled", ALGORITHM, "if self.config.sampling == \"uniform\" else lap_loss(q, target, self.config)", "", BY_ERROR),
+    ("a straight loss everywhere", "td3.learner.losses", "error < floor", "error < 0", BY_ERROR),
+    # TD7
+    ("copies in the wrong order", SEVEN, "            polyak(self.critic_targets, self.critics, rate)\n            if self.embedding:\n                polyak(self.critics.encoder, self.embedding, rate)\n", "            if self.embedding:\n                polyak(self.critics.encoder, self.embedding, rate)\n            polyak(self.critic_targets, self.critics, rate)\n", PAGE_7),
+    ("the fixed embedding never copied", SEVEN, "polyak(self.critics.encoder, self.embedding, rate)", "pass", PAGE_7),
+    ("targets that follow slowly", SEVEN, "rate = 1.0 if config.target_every else config.tau", "rate = config.tau", PAGE_7),
+    ("targets copied with every delayed update", SEVEN, "(self.config.target_every or self.config.policy_delay)", "self.config.policy_delay", PAGE_7),
+    ("no norm", EMBEDDINGS, "return x / x.abs().mean(-1, keepdim=True).clamp(min=SMALLEST)", "return x", PAGE_7),
+    ("a norm of squares", EMBEDDINGS, "x.abs().mean(-1, keepdim=True)", "x.pow(2).mean(-1, keepdim=True).sqrt()", PAGE_7),
+    ("no norm of the state's embedding", EMBEDDINGS, "avg_l1_norm(self.f(observation))", "self.f(observation)", PAGE_7),
+    ("a norm of the pair's embedding", EMBEDDINGS, "z_sa: Tensor = self.g(torch.cat([state, action], dim=-1))", "z_sa: Tensor = avg_l1_norm(self.g(torch.cat([state, action], dim=-1)))", PAGE_7),
+    ("ReLU critics", EMBEDDINGS, "width + 2 * z, hidden, 1, nn.ELU)", "width + 2 * z, hidden, 1, nn.ReLU)", PAGE_7),
+    ("gradient into the embedding from the critics", SEVEN, "self.critics.encoder = target_of(self.embedding)", "self.critics.encoder = __import__(\"copy\").deepcopy(self.embedding)", PAGE_7),
+    ("the learning embedding feeds the critics", SEVEN, "features = self.critics.encoder(batch.observation)", "features = (self.embedding or self.critics.encoder)(batch.observation).detach()", PAGE_7),
+    ("the critics' embedding feeds the targets", SEVEN, "next_features = self.critic_targets.encoder(", "next_features = self.critics.encoder(", PAGE_7),
+    ("gradient through the embedding of s'", SEVEN, "            with torch.no_grad():\n                next_state", "            if True:\n                next_state", PAGE_7),
+    ("the embedding does not learn", SEVEN, "self.embedding_optimizer.step()", "pass", PAGE_7),
+    ("the embedding's gradients pile up", SEVEN, "self.embedding_optimizer.zero_grad()", "pass", PAGE_7),
+    ("targets not clipped", SEVEN, "next_q = self.target_range.clip(next_q)", "pass", PAGE_7),
+    ("no clip before the first copy", SEVEN, "next_q = self.target_range.clip(next_q)", "next_q = self.target_range.clip(next_q) if self.updates > config.target_every else next_q", PAGE_7),
+    ("the range taken over at once", SEVEN, "            self.target_range.widen(target)\n", "            self.target_range.widen(target)\n            self.target_range.take_over()\n", PAGE_7),
+    ("the range widened by a look", SEVEN, "        return Targets(next_action", "        self.target_range.widen(target)\n        return Targets(next_action", PAGE_7),
+    ("the range of values, not of targets", SEVEN, "self.target_range.widen(target)", "self.target_range.widen(next_q)", PAGE_7),
+    ("the larger of both targets, in TD7", SEVEN, "torch.minimum(next_q1, next_q2)", "torch.maximum(next_q1, next_q2)", PAGE_7),
+    ("the actor asks Q1 alone", SEVEN, "actor_loss = -torch.stack(self.critics(features, action)).mean()", "actor_loss = -self.critics.first(features, action).mean()", PAGE_7),
+    ("the actor climbs the sum", SEVEN, "torch.stack(self.critics(features, action)).mean()", "torch.stack(self.critics(features, action)).sum(0).mean()", PAGE_7),
+    ("the actor's gradient not through its embedding", EMBEDDINGS, "self.encoder.pair(state, action)", "self.encoder.pair(state, action.detach())", PAGE_7),
+    ("the first critic without its norm", EMBEDDINGS, "avg_l1_norm(self.linear.first(s_a))", "self.linear.first(s_a)", PAGE_7),
+    ("the largest priority kept for ever", SEVEN, "self.sampler.measure_largest()", "pass", PAGE_7),
+    ("a checkpoint below the best", ASSESSMENT, "if self.smallest < self.best:", "if False:", PAGE_7),
+    ("the last return for the smallest", ASSESSMENT, "self.smallest.clamp_(max=episode_return)", "self.smallest.fill_(episode_return)", PAGE_7),
+    ("a tenth in the wrong direction", ASSESSMENT, "self.best.sub_(0.1 * self.best.abs())", "self.best.mul_(0.9)", PAGE_7),
+    ("the checkpoint follows the actor", SEVEN, "partial(act, self.checkpoint_actor, self.checkpoint_encoder", "partial(act, self.actor, self.critics.encoder", PAGE_7),
+    ("the checkpoint with the newest embedding", SEVEN, "self.checkpoint_actor, self.checkpoint_encoder, self.normalizer", "self.checkpoint_actor, self.critics.encoder, self.normalizer", PAGE_7),
+    ("random episodes assessed", SEVEN, "if step - episode.length <= self.config.warmup_steps:", "if False:", PAGE_7),
+    ("steps of a long assessment forgotten", ASSESSMENT, "self.counts[1] += length", "self.counts[1] = length", PAGE_7),
     # Frames stored once
     ("moments that end no transition sampled", FRAME_MEMORY, " & ~self.columns[\"begins\"][indices]", "", FRAMES),
     ("stacks of overwritten frames sampled", FRAME_MEMORY, "(self._reach[indices] > self.oldest)", "(self._reach[indices] > 0)", FRAMES),

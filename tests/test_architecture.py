@@ -131,6 +131,7 @@ def test_no_module_imports_an_entry_point():
 # A module imports these for mypy or inside a function, though they import it: (who, whom) with the reason.
 BACKWARDS = {
     ("td3.replay.sampling", "td3.replay"): "mypy must know both memories, and each memory's home exports the samplers",
+    ("td3.replay.prioritized", "td3.replay"): "for the same reason",
     ("td3.views.commands.explain", "td3.views.cli"): "td3 explain trains by the same command line as td3 train",
 }
 

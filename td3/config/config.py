@@ -24,9 +24,12 @@ MOST = 10**12  # of anything that is counted: more than any run reaches, and exa
 SMALLEST_IMAGE = 8  # pixels each way: anything smaller is no image
 PAPER = "Fujimoto et al. 2018"
 AUTHOR = "the author's code since 2019"
+TD7 = "Fujimoto et al. 2023"
+LAP = "Fujimoto et al. 2020"
 
 task = partial(setting, "Task")
-algorithm = partial(setting, "Algorithm")
+learning = partial(setting, "Algorithm")
+td7 = partial(setting, "TD7", source=TD7)
 networks = partial(setting, "Networks")
 exploration = partial(setting, "Exploration")
 replay = partial(setting, "Replay memory")
@@ -78,11 +81,17 @@ class Config:
     seed: int = task(0, "seed of every random number generator", at_least=0, at_most=2**63 - 1)
     preset: str = task(
         "author",
-        "settings to start from: `author` (published since 2019), `paper` (2018), or `pixels` (ours, for images)",
-        choices=("author", "paper", "pixels"),
+        "settings to start from: `author` (published since 2019), `paper` (2018), `pixels` (ours, for images), `td7`",
+        choices=("author", "paper", "pixels", "td7"),
+    )
+    algorithm: str = task(
+        "td3",
+        "what learns: `td3`, or `td7`, TD3 with the additions in the group TD7",
+        source="td7: " + TD7,
+        choices=("td3", "td7"),
     )
 
-    gamma: float = algorithm(
+    gamma: float = learning(
         0.99,
         "discount factor; a larger one looks further ahead",
         source=PAPER,
@@ -91,21 +100,21 @@ class Config:
         search=Choices((0.9, 0.95, 0.98, 0.99, 0.995, 0.999)),
         tuned=True,
     )
-    n_step: int = algorithm(
+    n_step: int = learning(
         1,
         "rewards summed before a target uses the critics; fewer where an episode ends",
         at_least=1,
         at_most=1_000,
         search=Choices((1, 3, 5)),
     )
-    reward_scale: float = algorithm(
+    reward_scale: float = learning(
         1.0,
         "multiplies the rewards that the critics learn from; returns stay unscaled",
         at_least=1e-6,
         at_most=1e6,
         search=Range(0.01, 10, log=True),
     )
-    tau: float = algorithm(
+    tau: float = learning(
         0.005,
         "soft update rate of the target networks, at each delayed update",
         source=PAPER,
@@ -114,7 +123,7 @@ class Config:
         search=Range(0.001, 0.05, log=True),
         tuned=True,
     )
-    policy_delay: int = algorithm(
+    policy_delay: int = learning(
         2,
         "critic updates per update of actor and target networks",
         source=PAPER,
@@ -122,7 +131,7 @@ class Config:
         at_most=10**6,
         search=Range(1, 4),
     )
-    target_noise: float = algorithm(
+    target_noise: float = learning(
         0.2,
         "standard deviation of target action noise, in half action ranges",
         source=PAPER,
@@ -130,7 +139,7 @@ class Config:
         at_most=10**6,
         search=Range(0, 0.5, step=0.05),
     )
-    noise_clip: float = algorithm(
+    noise_clip: float = learning(
         0.5,
         "largest noise on target actions, in half action ranges",
         source=PAPER,
@@ -138,7 +147,7 @@ class Config:
         at_most=10**6,
         search=Range(0.1, 1, step=0.1),
     )
-    actor_lr: float = algorithm(
+    actor_lr: float = learning(
         3e-4,
         "Adam's learning rate for the actor",
         source=AUTHOR,
@@ -147,7 +156,7 @@ class Config:
         search=Range(1e-4, 5e-3, log=True),
         tuned=True,
     )
-    critic_lr: float = algorithm(
+    critic_lr: float = learning(
         3e-4,
         "Adam's learning rate for the critics",
         source=AUTHOR,
@@ -155,6 +164,33 @@ class Config:
         at_most=1,
         search=Range(1e-4, 5e-3, log=True),
         tuned=True,
+    )
+
+    embedding_size: int = td7(
+        256, "numbers of an embedding of states and of state-action pairs; 0: none", at_least=0, at_most=65_536
+    )
+    embedding_hidden: tuple[int, ...] = td7(
+        (256, 256), "units of each hidden layer of both encoders of the embedding", at_least=1, at_most=65_536
+    )
+    embedding_lr: float = td7(3e-4, "Adam's learning rate for the embedding", above=0, at_most=1)
+    target_every: int = td7(
+        250, "updates between copies of all target networks; 0 moves them by tau, as TD3", at_least=0, at_most=10**6
+    )
+    clip_targets: bool = td7(True, "clips the next state's value to the range of all targets up to the last copy")
+    actor_loss: str = td7(
+        "both", "what the actor ascends: the mean of `both` critics, or `q1` alone, as TD3", choices=("both", "q1")
+    )
+    policy_checkpoints: bool = td7(
+        False, "keeps the policy with the best smallest return, each assessed before it learns on (one environment)"
+    )
+    assessment_episodes: int = td7(
+        20,
+        "episodes that assess a policy, from assess_longer_after on",
+        at_least=1,
+        at_most=10**6,
+    )
+    assess_longer_after: int = td7(
+        750_000, "updates up to which a policy is assessed by one episode", at_least=0, at_most=MOST
     )
 
     hidden: tuple[int, ...] = networks(
@@ -206,6 +242,26 @@ class Config:
         at_least=1,
         at_most=10**6,
         search=Choices((64, 128, 256, 512)),
+    )
+    sampling: str = replay(
+        "uniform",
+        "which transitions a batch has: `uniform`, any; `lap`, rather those with large errors, and a Huber loss",
+        source="lap: " + LAP,
+        choices=("uniform", "lap"),
+    )
+    priority_alpha: float = replay(
+        0.4,
+        "`sampling lap`: the power of an error that is its priority; 0 is uniform",
+        source=LAP,
+        at_least=0,
+        at_most=1,
+    )
+    priority_floor: float = replay(
+        1.0,
+        "`sampling lap`: the error below which all priorities are equal, and the loss is quadratic",
+        source=LAP,
+        above=0,
+        at_most=1e6,
     )
 
     pixels: int = images(
@@ -322,6 +378,14 @@ class Config:
                 raise ConfigError(f"{name} must be 0, or at least {SMALLEST_IMAGE}; got {getattr(self, name)}.")
         if self.stop_when_sick and not self.diagnose:
             raise ConfigError("stop_when_sick must be off where diagnose is: nothing would be found; got True.")
+        for name in GROUPS["TD7"] if self.algorithm == "td3" else ():
+            if getattr(self, name) != SETTINGS[name].default:
+                raise ConfigError(f"{name} needs algorithm td7, which has it; got {getattr(self, name)!r} with td3.")
+        if self.policy_checkpoints and (self.num_envs > 1 or self.update_schedule != "episode"):
+            raise ConfigError(
+                "policy_checkpoints needs num_envs 1 and update_schedule episode, so that one policy plays each "
+                f"episode; got {self.num_envs} and {self.update_schedule!r}."
+            )
         if not self.encoder_channels:
             raise ConfigError("encoder_channels must name at least one convolution; got none.")
         if self.workers > self.num_envs:

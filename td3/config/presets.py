@@ -28,6 +28,13 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 
+PRESETS["td7"] = {  # as published in 2023: what `algorithm td7` does without being asked, and the rest
+    "algorithm": "td7",
+    "sampling": "lap",
+    "policy_checkpoints": True,
+    "update_schedule": "episode",
+}
+
 EASY = {"warmup_steps": 1_000}
 TASKS: dict[str, dict[str, Any]] = {  # by the id's name without its version; they override the preset
     "Pendulum": {

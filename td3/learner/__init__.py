@@ -17,10 +17,13 @@ from td3.learner.native.library import Missing, kernels, tested
 from td3.learner.native.supported import Unsupported, check_learner
 from td3.learner.preprocessing import Normalizer
 from td3.learner.td3 import Learner
+from td3.learner.td7 import TD7Learner
 from td3.types import Float32s, Layout, Policy, Rows
 
 # Who can perform the update, by the name in `Config.engine`; `auto` takes the first that applies.
 ENGINES: dict[str, type[Learner]] = {"native": NativeLearner, "torch": Learner}
+
+ALGORITHMS: dict[str, type[Learner]] = {"td3": Learner, "td7": TD7Learner}  # by the name in `Config.algorithm`
 
 NATIVE_KINDS = {"vector", "category"}  # of parts of an observation; each must be passed on as it is by its encoder
 
@@ -44,6 +47,8 @@ def why_not_native(config: Config, layout: Layout | None = None, learner: Learne
             return f"the native engine reads vectors, not {part.kind}s"
     if config.device != "cpu":
         return f"the native engine runs on the cpu, not on {config.device}"
+    if config.algorithm != "td3":
+        return f"the native engine performs td3, not {config.algorithm}"
     if config.compile:
         return "compile is for the torch engine"
     if not config.actor_layers or not config.critic_layers:
@@ -118,4 +123,14 @@ def normalized(policy: Policy, normalizer: Normalizer, observations: Rows) -> Fl
     return policy(normalizer(observations))
 
 
-__all__ = ["ENGINES", "Learner", "choose_engine", "engine_name", "policy_of", "switched", "why_not_native"]
+__all__ = [
+    "ALGORITHMS",
+    "ENGINES",
+    "Learner",
+    "TD7Learner",
+    "choose_engine",
+    "engine_name",
+    "policy_of",
+    "switched",
+    "why_not_native",
+]

@@ -12,12 +12,12 @@ from td3.config import Config
 from td3.environments.descriptions import describe_layout
 from td3.errors import ConfigError
 from td3.interfaces import MakeSampler
-from td3.learner import Learner, choose_engine, switched
+from td3.learner import ALGORITHMS, Learner, choose_engine, switched
 from td3.learner.encoders import VectorEncoder, encoder_of
 from td3.learner.networks import own_stream
 from td3.learner.preprocessing import is_normalised, is_shifted
 from td3.machine import RESERVE, available, cores, human
-from td3.replay import UniformSampler, smallest_capacity
+from td3.replay import smallest_capacity
 from td3.types import Layout
 
 
@@ -26,14 +26,14 @@ def make_learner(
     config: Config,
     layout: Layout,
     action_size: int,
-    kind: Callable[..., Learner] = Learner,
-    sampler: MakeSampler = UniformSampler,
+    kind: Callable[..., Learner] | None = None,
+    sampler: MakeSampler | None = None,
 ) -> Learner:
     """Makes a learner and checks that it fits with what `engine` needs too; `hand_over` gives it to an engine."""
     seed = int(seeding.sequence(config.seed, "weights").generate_state(1, np.uint64)[0] >> 1)
     with fitting(config):
         check_networks(engine, config, layout, action_size)
-        learner = kind(layout, action_size, config, seed, sampler)
+        learner = (kind or ALGORITHMS[config.algorithm])(layout, action_size, config, seed, sampler)
     if config.compile:
         encoders = (learner.critics.encoder, learner.critic_targets.encoder)
         for network in (*learner.networks().values(), *encoders):
@@ -96,7 +96,13 @@ def parameters(config: Config, layout: Layout, action_size: int) -> int:
         encoder = encoder_of(layout, config)
     actor = perceptron(encoder.size, config.actor_layers, action_size)
     critics = 2 * perceptron(encoder.size + action_size, config.critic_layers, 1)
-    return actor + critics + sum(tensor.numel() for tensor in encoder.parameters())
+    counted = actor + critics + sum(tensor.numel() for tensor in encoder.parameters())
+    if config.algorithm == "td3" or not config.embedding_size:
+        return counted
+    z, (first, *_) = config.embedding_size, (*config.actor_layers, config.embedding_size)
+    f = perceptron(encoder.size, config.embedding_hidden, z)
+    g = perceptron(z + action_size, config.embedding_hidden, z)
+    return counted + f + g + first * (encoder.size + z) + 2 * first * (encoder.size + action_size + 2 * z)
 
 
 def layers_of(config: Config) -> str:

@@ -84,12 +84,16 @@ def uninitialised_linear(inputs: int, outputs: int) -> nn.Module:
 
 
 def perceptron(
-    linear: Callable[[int, int], nn.Module], inputs: int, hidden: Iterable[int], outputs: int
+    linear: Callable[[int, int], nn.Module],
+    inputs: int,
+    hidden: Iterable[int],
+    outputs: int,
+    activation: Callable[[], nn.Module] = nn.ReLU,
 ) -> nn.Sequential:
-    """Makes linear layers of these sizes, with a ReLU between each two."""
+    """Makes linear layers of these sizes, with an activation, a ReLU, between each two."""
     layers: list[nn.Module] = []
     for units in hidden:
-        layers += [linear(inputs, units), nn.ReLU()]
+        layers += [linear(inputs, units), activation()]
         inputs = units
     return nn.Sequential(*layers, linear(inputs, outputs))
 

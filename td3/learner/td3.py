@@ -7,6 +7,7 @@ uses, and `update` is a function of the networks, the batch and the noise.
 To change a step or a network, override a method in a class of your own and pass it: `td3.train(config, learner=Mine)`.
 """
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -16,13 +17,14 @@ from torch.nn.functional import mse_loss
 from torch.optim import Adam, Optimizer
 
 from td3.config import Config
-from td3.interfaces import MakeSampler
+from td3.interfaces import EndedEpisode, MakeSampler
 from td3.learner.encoders import Encoder, encoder_of
+from td3.learner.losses import lap_loss
 from td3.learner.networks import Actor, Critics, act, initialise, own_stream
 from td3.learner.preprocessing import Normalizer, preprocess
 from td3.learner.targets import polyak, target_of
 from td3.metrics import DELAYED, MEANS
-from td3.replay import UniformSampler, check_indices, make_memory
+from td3.replay import OWN_SAMPLERS, UniformSampler, check_indices, make_memory, sampler_of
 from td3.types import Batch, Float32s, Layout, Observer, Policy, Rows, Sample, Targets, Transitions, Update
 
 
@@ -32,7 +34,7 @@ class Learner:
     MEANS, DELAYED = MEANS, DELAYED  # the names of what `Update.means` returns; the latter only where the actor moved
 
     def __init__(
-        self, layout: Layout, action_size: int, config: Config, seed: int, sampler: MakeSampler = UniformSampler
+        self, layout: Layout, action_size: int, config: Config, seed: int, sampler: MakeSampler | None = None
     ) -> None:
         self.layout, self.action_size, self.config = layout, action_size, config
         self.updates = 0
@@ -41,7 +43,7 @@ class Learner:
 
         # 1 · The replay memory: a ring of (s, a, r, s', terminated), and its sampler.
         self.memory = make_memory(config.buffer_size, layout, action_size, config.n_step, config.gamma)
-        self.sampler = sampler(self.memory)
+        self.sampler = (sampler or sampler_of(config))(self.memory)
 
         with own_stream(seed):
             encoder = encoder_of(layout, config)  # vectors pass as they are; images go through convolutions
@@ -102,12 +104,16 @@ class Learner:
         self.sampler.updated(sample.indices, update)
         return update
 
+    def ended(self, episodes: Sequence[EndedEpisode], step: int) -> int:  # noqa: ARG002
+        """Is called when training episodes ended; returns for how many steps `update_schedule episode` updates now."""
+        return sum(episode.length for episode in episodes)
+
     def sample(self, replay_rng: np.random.Generator, smoothing_rng: np.random.Generator) -> Sample:
         """Draws everything random in an update: which transitions, and a standard normal number per target action."""
-        # 4 · Sample a batch of transitions, uniformly and with replacement.
+        # 4 · Sample a batch of transitions, uniformly and with replacement, or with `sampling lap` by their errors.
         size, most_shift = self.config.batch_size, self.config.random_shift
         indices = self.sampler.sample(replay_rng, size)
-        if type(self.sampler) is not UniformSampler:
+        if type(self.sampler) not in OWN_SAMPLERS:
             check_indices(indices, self.sampler, self.memory, size)
         shifts = replay_rng.integers(-most_shift, most_shift, size=(2, size, 2), endpoint=True) if most_shift else None
         noise = smoothing_rng.standard_normal((size, self.action_size), dtype=np.float32)
@@ -143,6 +149,10 @@ class Learner:
         target = batch.reward + batch.discount * (1 - batch.terminated) * next_q
         return Targets(next_action, next_q1, next_q2, next_q, target)
 
+    def distance(self, q: Tensor, target: Tensor) -> Tensor:
+        """Returns the mean squared distance; with `sampling lap`, the loss that makes up for its sampling."""
+        return mse_loss(q, target) if self.config.sampling == "uniform" else lap_loss(q, target, self.config)
+
     def update(self, batch: Batch, noise: Tensor) -> Update:
         """One update of the critics; every `policy_delay`-th also moves the actor and all targets."""
         config = self.config
@@ -155,7 +165,7 @@ class Learner:
         assert q1.shape == q2.shape == target.shape == batch.reward.shape, "all must be (B,): nothing broadcasts"
 
         # 11 · The loss: both critics' mean squared distance from the target.
-        critic_loss = mse_loss(q1, target) + mse_loss(q2, target)
+        critic_loss = self.distance(q1, target) + self.distance(q2, target)
 
         # 12 · Backpropagate; Adam moves both critics, and the encoder they share.
         self.critics_optimizer.zero_grad()
@@ -184,6 +194,10 @@ class Learner:
     def policy(self) -> Policy:
         """Returns the policy of the actor, without noise: (n, observation_size) → (n, action_size)."""
         return partial(act, self.actor, self.critics.encoder, self.normalizer)
+
+    def checkpoint_policy(self) -> Policy | None:
+        """Returns the best policy so far where an algorithm keeps one beside the actor's: this one does not."""
+        return None
 
     def act(self, observations: Rows) -> Float32s:
         """Returns the actions of the policy as it is now."""

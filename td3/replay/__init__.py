@@ -5,12 +5,18 @@ observation that is joined with others, once, and makes s, s' and their stacks w
 ahead by the same `Links`.
 """
 
+from functools import partial
+
+from td3.config import Config
+from td3.interfaces import MakeSampler
 from td3.replay.frames import FrameMemory
 from td3.replay.memory import Memory
+from td3.replay.prioritized import PrioritizedSampler
 from td3.replay.sampling import UniformSampler, check_indices
 from td3.types import Layout
 
 AnyMemory = Memory | FrameMemory
+OWN_SAMPLERS = UniformSampler, PrioritizedSampler  # whose indices need no check
 
 
 def memory_of(layout: Layout) -> type[AnyMemory]:
@@ -28,18 +34,29 @@ def smallest_capacity(layout: Layout, num_envs: int) -> int:
     return memory_of(layout).smallest_capacity(layout, num_envs)
 
 
-def bytes_per_transition(layout: Layout, action_size: int, n_step: int = 1) -> int:
+def bytes_per_transition(layout: Layout, action_size: int, n_step: int = 1, sampling: str = "uniform") -> int:
     """Computes what one transition costs; for HalfCheetah 165, about half of what float64 or a second copy needs."""
-    return make_memory(1, layout, action_size, n_step, gamma=1.0).nbytes
+    priority = 0 if sampling == "uniform" else 4
+    return make_memory(1, layout, action_size, n_step, gamma=1.0).nbytes + priority
+
+
+def sampler_of(config: Config) -> MakeSampler:
+    """Returns what makes the sampler that the config asks for."""
+    if config.sampling == "uniform":
+        return UniformSampler
+    return partial(PrioritizedSampler, alpha=config.priority_alpha, floor=config.priority_floor)
 
 
 __all__ = [
+    "OWN_SAMPLERS",
     "AnyMemory",
     "FrameMemory",
     "Memory",
+    "PrioritizedSampler",
     "UniformSampler",
     "bytes_per_transition",
     "check_indices",
     "make_memory",
+    "sampler_of",
     "smallest_capacity",
 ]

@@ -39,7 +39,7 @@ def check_environment(config: Config, show: Show = lambda _: None, clock: Clock 
         layout = envs.observation.layout
         engine, _ = engine_for(config, layout, envs.num_envs)
         check_networks(engine, config, layout, envs.action.size)
-        each = bytes_per_transition(layout, envs.action.size, config.n_step)
+        each = bytes_per_transition(layout, envs.action.size, config.n_step, config.sampling)
         notes = oddities(envs.observation, envs.action)
         try:
             check_room(each, config.buffer_size)

@@ -198,7 +198,7 @@ Sample random_sample(const Sizes& sizes, Rng& rng) {
     return sample;
 }
 
-constexpr Td3Settings kSettings = {0.98, 0.005, 0.2, 0.5, 3e-4, 1e-3};  // gamma, tau, noise, noise clip, learning rates
+constexpr Td3Settings kSettings = {0.98, 0.005, 0.2, 0.5, 3e-4, 1e-3, 0};  // gamma, tau, noise, noise clip, learning rates, squares
 
 // ---- the reference, in double precision ----
 

@@ -45,7 +45,7 @@ class NativeLearner(Learner):
     OWN = ("engine", "_rows", "_bindings")
 
     def __init__(
-        self, layout: Layout, action_size: int, config: Config, seed: int, sampler: MakeSampler = UniformSampler
+        self, layout: Layout, action_size: int, config: Config, seed: int, sampler: MakeSampler | None = None
     ) -> None:
         super().__init__(layout, action_size, config, seed, sampler)
         self.prepare()
@@ -157,8 +157,9 @@ class Bindings:
         self.source = Source(learner)
         self.groups = [optimizer.param_groups[0].copy() for optimizer in optimizers]  # its values may change
         others = {"actor_lr": self.groups[0]["lr"], "critic_lr": self.groups[1]["lr"], "gamma": learner.memory.gamma}
+        others["loss_floor"] = learner.config.priority_floor if learner.config.sampling == "lap" else 0.0
         self.settings = library.Settings(
-            *(others.get(name, getattr(learner.config, name)) for name in library.SETTINGS)
+            *(others[name] if name in others else getattr(learner.config, name) for name in library.SETTINGS)
         )
         self.states = [optimizer.state for optimizer in optimizers]
         self.lengths = [len(state) for state in self.states]

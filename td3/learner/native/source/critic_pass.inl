@@ -44,8 +44,11 @@ inline void CompiledEngine::critic_pass(Rows rows) {
 
         // 11 · The loss: both critics' mean squared distance from the target; here its gradient in each value.
         std::vector<Matrix>& deltas = work_.critic_deltas[which];
+        const auto floor = static_cast<float>(settings_.loss_floor);
         for (int i = rows.from; i < rows.to; ++i) {
-            *deltas.back().at(i) = (q[which][i] - outputs_.target[i]) * (2.0f / batch_);
+            const float error = q[which][i] - outputs_.target[i];
+            *deltas.back().at(i) =
+                floor > 0 ? std::clamp(error, -floor, floor) * (1.0f / batch_) : error * (2.0f / batch_);
         }
 
         // 12 · Backpropagate; here to every layer's deltas.

@@ -7,12 +7,14 @@
 
 #define TD3_TESTED \
     "td3.learner.td3:Learner.learn 8ada35c457e9ea3f\n" \
-    "td3.learner.td3:Learner.sample 507465e14a752ee4\n" \
+    "td3.learner.td3:Learner.sample 9516e44436d5ddeb\n" \
     "td3.learner.td3:Learner.load_batch 8d13abbaaa747147\n" \
     "td3.learner.td3:Learner.target 430cb306a8ee1181\n" \
-    "td3.learner.td3:Learner.update 670bce284aca4144\n" \
+    "td3.learner.td3:Learner.distance ef88be85af67c293\n" \
+    "td3.learner.td3:Learner.update 085d95dcc69be1ac\n" \
     "td3.learner.td3:Learner.policy b184c205ea776278\n" \
     "td3.learner.td3:Learner.act b66034577fa21670\n" \
+    "td3.learner.losses:lap_loss 7fb36ceb5ad506bd\n" \
     "td3.learner.networks:Actor.forward 5b402f4463964fe2\n" \
     "td3.learner.networks:Critics.forward 34330be4cf9a4400\n" \
     "td3.learner.networks:Critics.first a8338fc29bdfdec0\n" \
