@@ -214,20 +214,22 @@ def confirmed_words(one: Mapping[str, Any]) -> str:
 
 
 def verdict(confirmed: list[dict[str, Any]]) -> list[str]:
-    """Returns a sentence on whether fresh seeds show the best settings to be better than the default."""
-    found = {one["name"]: one for one in confirmed if one["mean"] is not None}
-    default = found.pop(DEFAULT, None)
-    if default is None or not found:
-        return []
-    best = next(iter(found.values()))
-    gain, spread = best["mean"] - default["mean"], [one["deviation"] for one in (best, default)]
+    """Returns a sentence each on whether fresh seeds show the best settings, the first, to be better than others."""
+    best, *others = confirmed
+    return [compared(best, other) for other in others if best["mean"] is not None and other["mean"] is not None]
+
+
+def compared(best: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    """Writes how much better some settings are than others, and how sure that is."""
+    name = "the default" if other["name"] == DEFAULT else other["name"]
+    gain = best["mean"] - other["mean"]
     if gain <= 0:
-        return [f"They do not confirm {best['name']}: on average the default is better by {number(-gain)}."]
-    if None in spread:
-        return [f"{best['name']} is better than the default by {number(gain)}, with one seed each."]
-    error = math.sqrt(sum(one["deviation"] ** 2 / len(one["values"]) for one in (best, default)))
+        return f"They do not confirm {best['name']}: on average {name} is better by {number(-gain)}."
+    if best["deviation"] is None or other["deviation"] is None:
+        return f"{best['name']} is better than {name} by {number(gain)}, which one seed cannot confirm."
+    error = math.sqrt(sum(one["deviation"] ** 2 / len(one["values"]) for one in (best, other)))
     sure = "" if gain > 2 * error else ": too little to be sure of"
-    return [f"{best['name']} is better than the default by {number(gain)} ± {number(error)} (standard error){sure}."]
+    return f"{best['name']} is better than {name} by {number(gain)} ± {number(error)} (standard error){sure}."
 
 
 def report_of(tuner: Tuner, confirmation: Confirmation | None) -> dict[str, Any]:
