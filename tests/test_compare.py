@@ -479,6 +479,11 @@ def test_a_bad_file_of_scales_is_refused_with_its_name(text, field, value, study
         compare(study, normalize=tmp_path / "ends.toml")
 
 
+def test_no_run_at_all_is_refused():
+    with refusal(ConfigError, "RUN", "none"):
+        compare([])
+
+
 def test_without_matplotlib_a_picture_is_refused_with_what_to_install(study, tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)

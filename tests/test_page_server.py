@@ -11,9 +11,9 @@ import pytest
 from folders import ask, id_of, make_run, rows_of
 
 from td3.errors import RunError
+from td3.storage.runs import find
 from td3.views.web.explanation import explanation
 from td3.views.web.run_index import RunIndex, Unknown
-from td3.views.web.runs import find
 from td3.views.web.updates import Updates
 
 

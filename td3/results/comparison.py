@@ -90,9 +90,9 @@ def compare(
     """Compares the settings of runs, of folders with runs below them, and of studies.
 
     `at` is the step at which runs are compared, or the training time as `90s`, `10min` or `2h`; by default it is the
-    last evaluation that every run of an environment has.
-    `last` averages so many evaluations of each run. `normalize` is `published`, `baseline` or the path of a TOML file
-    with low and high for each environment. The same runs give the same numbers: `seed` is that of the bootstrap.
+    last evaluation that every run of an environment has. `last` averages so many evaluations of each run. `normalize`
+    is `published`, `baseline` or the path of a TOML file with low and high for each environment. The same runs give the
+    same numbers: `seed` is that of the bootstrap.
 
     >>> print(results.compare("studies/networks").table())
     """
@@ -100,6 +100,8 @@ def compare(
         raise ConfigError(f"--last must be a whole number, at least 1; got {brief(last)}.")
     step, seconds = place_of(at)
     runs, left_out = read_runs([paths] if isinstance(paths, str | Path) else paths)
+    if not runs and not left_out:
+        raise ConfigError("RUN must be at least one run, study or folder with runs below it; got none.")
     notes: list[str] = []
     enough = [run for run in runs if usable(run, last, left_out)]
     kept = without_copies(labelled(enough), left_out)
