@@ -2,29 +2,20 @@
 
 from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from td3.config.env import folder_name
 from td3.config.trust import immodest, needs_trust, why_not_trusted
 from td3.config.values import whole_number_in
 from td3.errors import ConfigError
-from td3.machine import cores
-from td3.views.extras import needs
-from td3.views.flags import (
-    Parser,
-    add_settings,
-    find_local_modules,
-    given_settings,
-    given_task,
-    whole_number,
-    words_of,
-)
+from td3.views.flags import Parser, add_settings, given_settings, given_task, words_of
+from td3.views.placing import add_placing, check_cluster, drivers, placing_of, stopper
 from td3.views.signals import handled_by
-from td3.views.speaking import answer, at_a_terminal, others_into, say, say_in_handler, shell_command, write_out
-from td3.wording import brief, counted
+from td3.views.speaking import answer, at_a_terminal, say, shell_command, write_out
+from td3.wording import brief
 
 if TYPE_CHECKING:
-    from td3.studies import Driver, Job, PlannedRun, Study
+    from td3.studies import Driver, PlannedRun, Study
 
 HELP = "Train several environments, settings and seeds, and continue what was begun."
 
@@ -40,17 +31,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--seeds", metavar="N", help="seeds of each setting: 5 for 0 to 4, or a list as 0,3,7 [default 5]"
     )
-    parser.add_argument("--jobs", metavar="N", help="runs that train at once [default and most: the available cores]")
-    parser.add_argument(
-        "--ray",
-        metavar="ADDRESS",
-        help="train on a Ray cluster: local (started here), auto (the one of this machine) or HOST:PORT",
-    )
-    parser.add_argument(
-        "--patience",
-        metavar="SECONDS",
-        help="with --ray: a run whose node is silent for so long is placed elsewhere [60]",
-    )
+    add_placing(parser)
     parser.add_argument("--study", metavar="DIR", help="the folder of the study (default: one under studies/)")
     parser.add_argument("--print", action="store_true", help="train nothing: print a command for each run that is left")
     parser.add_argument("--quiet", action="store_true", help="say only what failed, and how it ended")
@@ -62,70 +43,17 @@ def run(chosen: Namespace) -> int:
     """Trains what is left of the study; returns the exit code."""
     study = study_of(chosen)
     study.check()
-    address, patience = cluster_of(chosen)
-    jobs = jobs_for(study, chosen.jobs, cores() if address in (None, "local") else None)
+    threads = max(run.config.threads for run in study.runs)
+    placing = placing_of(chosen, threads)
     if chosen.print:
         commands = [shell_command(*command(study, run)) for run in study.left()]
         answer({"study": str(study.path), "commands": commands}) if chosen.json else write_out(
             "".join(f"{one}\n" for one in commands)
         )
         return 0
-    if address is not None:
-        return train_on_cluster(study, chosen, address, patience)
-    from td3.studies import Driver, ProcessJob
-
-    with study:
-
-        def start(run: "PlannedRun") -> ProcessJob:
-            return ProcessJob([*map(str, command(study, run)), "--quiet"])
-
-        return train(study, Driver(study, jobs, start), chosen)
-
-
-def jobs_for(study: "Study", asked: str | None, available: int | None) -> int:
-    """Returns how many runs train at once: as many as asked, or as the available cores allow, which is the most."""
-    threads = max(run.config.threads for run in study.runs)
-    most = None if available is None else max(1, available // threads)
-    jobs = (most or 1) if asked is None else whole_number("--jobs", asked, 1)
-    if most is not None and jobs > most:
-        each = f", with {counted(threads, 'thread')} each" if threads > 1 else ""
-        raise ConfigError(
-            f"--jobs must be at most {most}, for this process may use {counted(available or 0, 'core')}{each}; "
-            f"got {jobs}."
-        )
-    return jobs
-
-
-def cluster_of(chosen: Namespace) -> tuple[str | None, float]:
-    """Returns the address of the cluster that a command line asks for, if any, and how long a node may be silent."""
-    if chosen.ray is None:
-        if chosen.patience is not None:
-            raise ConfigError(f"--patience is for --ray ADDRESS; got {brief(chosen.patience)}.")
-        return None, 0.0
-    from td3.scale.addresses import checked_address
-
-    address = checked_address(chosen.ray)
-    return address, float(whole_number("--patience", chosen.patience or "60", 5, 86_400))
-
-
-def train_on_cluster(study: "Study", chosen: Namespace, address: str, patience: float) -> int:
-    """Trains on a Ray cluster; what Ray has to say goes to a log in the folder of the study."""
-    needs("ray", "scale")
-    find_local_modules()
-    from td3.scale.addresses import check_answers
-    from td3.scale.rays import RayCluster
-    from td3.studies import Driver
-
-    check_answers(address)  # before anything is written
-    with study, study.folder.log() as log, others_into(log), RayCluster(address, patience) as cluster:
-        say(*cluster.notes)
-
-        def start(run: "PlannedRun") -> "Job":
-            env, *settings = words_of(run.given)
-            return cluster.start(study.path_of(run), ["train", env, "--resume", *settings, "--quiet"], run.config)
-
-        jobs = jobs_for(study, chosen.jobs or str(jobs_for(study, None, cluster.cpus)), None)
-        return train(study, Driver(study, jobs, start), chosen)
+    check_cluster(placing)
+    with study, drivers(placing, threads, study.folder) as drive:
+        return train(study, drive(study), chosen)
 
 
 def command(study: "Study", run: "PlannedRun") -> list[str | Path]:
@@ -197,12 +125,7 @@ def train(study: "Study", driver: "Driver", chosen: Namespace) -> int:
     quiet = chosen.quiet or chosen.json
     view = LiveStudy(study, driver) if at_a_terminal() and not quiet else PlainStudy(study, driver, quiet)
 
-    def stop(number: int, _frame: Any) -> None:
-        driver.signals.append(number)
-        more = "once more leaves at once" if len(driver.signals) == 1 else "once more ends them"
-        say_in_handler(f"Stopping the runs after their step or evaluation; {more}.")
-
-    with handled_by(stop), view:
+    with handled_by(stopper(driver)), view:
         for event in driver.events():
             view.show(event)
     report = summary(study, view.failed)
@@ -215,8 +138,8 @@ def train(study: "Study", driver: "Driver", chosen: Namespace) -> int:
             say(f"Continue with: {shell_command('study', study.path, *trust)}")
         elif report["finished"]:
             say(
-                f"Look at them with: {shell_command('runs', study.path)}",
-                f"              or: {shell_command('watch', study.path)}",
+                f"Compare them with: {shell_command('compare', study.path)}",
+                f"   or look at them: {shell_command('watch', study.path)}",
             )
     if driver.signals:
         return 128 + driver.signals[0]

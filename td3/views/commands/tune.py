@@ -8,17 +8,17 @@ from td3.config import SETTINGS
 from td3.config.env import folder_name
 from td3.config.trust import immodest, needs_trust, why_not_trusted
 from td3.errors import ConfigError
-from td3.machine import cores
 from td3.views.extras import needs
-from td3.views.flags import Parser, add_config, add_settings, all_given, find_local_modules, whole_number, words_of
+from td3.views.flags import Parser, add_config, add_settings, all_given, find_local_modules, whole_number
+from td3.views.placing import add_placing, check_cluster, drivers, placing_of, stopper
 from td3.views.signals import handled_by
-from td3.views.speaking import answer, at_a_terminal, say, say_in_handler, shell_command
-from td3.wording import brief, counted
+from td3.views.speaking import answer, at_a_terminal, say, shell_command
+from td3.wording import brief
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from td3.studies import Driver, Job, Plan, PlannedRun
+    from td3.studies import Driver, Plan
     from td3.studies.tune_spec import TuneSpec
     from td3.studies.tuner import Tuner
     from td3.studies.tuning import TrialRecord
@@ -29,7 +29,10 @@ HELP = "Search settings for an environment with Optuna, and continue a search th
 def add_arguments(parser: Parser) -> None:
     """Adds the flags of this command."""
     tuned = ", ".join(name for name, known in SETTINGS.items() if known.tuned)
-    parser.usage = "td3 tune ENV|TUNE [--trials N] [--steps N] [--space FILE] [--confirm N] [any flag below]"
+    parser.usage = (
+        "td3 tune ENV|TUNE [--trials N] [--steps N] [--space FILE] [--confirm N] [--jobs N] [--ray ADDRESS] "
+        "[any flag below]"
+    )
     parser.add_argument("what", metavar="WHAT", help="an environment, or the folder of a search that is begun")
     parser.add_argument("--trials", metavar="N", help="trials in all; a larger number continues a search [default 30]")
     parser.add_argument("--seeds-per-trial", metavar="N", help="runs of each trial, with a seed each [default 1]")
@@ -43,7 +46,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--confirm", metavar="N", help="after the search, train the best and the default settings with N fresh seeds"
     )
-    parser.add_argument("--jobs", metavar="N", help="runs that train at once [default and most: the available cores]")
+    add_placing(parser)
     parser.add_argument("--tune", metavar="DIR", help="the folder of the search (default: one under tunes/)")
     parser.add_argument("--picture", metavar="FILE", help="plot the trials, as .png or .svg")
     parser.add_argument("--quiet", action="store_true", help="say only what failed, and what was found")
@@ -56,7 +59,7 @@ def add_arguments(parser: Parser) -> None:
 def run(chosen: Namespace) -> int:
     """Trains the trials that are left; returns the exit code."""
     spec, folder = spec_of(chosen)
-    jobs = jobs_of(chosen, spec.default.threads)
+    placing = placing_of(chosen, spec.default.threads)
     confirm = 0 if chosen.confirm is None else whole_number("--confirm", chosen.confirm, 1, 1_000)
     needs("optuna", "tune")
     if chosen.picture is not None:
@@ -64,32 +67,15 @@ def run(chosen: Namespace) -> int:
         if picture.suffix not in (".png", ".svg") or not picture.parent.is_dir():
             raise ConfigError(f"--picture must be a .png or .svg in a folder that exists; got {brief(chosen.picture)}.")
         needs("matplotlib", "plot")
-    from td3.studies import Driver, ProcessJob
     from td3.studies.tuner import Tuner
 
     tuner = Tuner(folder, spec)
     tuner.check()
+    check_cluster(placing)
     if not tuner.folder.spec.is_file():
         check_env(spec)
-
-    def start(run: "PlannedRun") -> "Job":
-        env, *settings = words_of(run.given)
-        return ProcessJob(["train", env, "--run", str(tuner.path_of(run)), "--resume", *settings, "--quiet"])
-
-    with tuner:
-        return search(tuner, lambda plan: Driver(plan, jobs, start), confirm, chosen)
-
-
-def jobs_of(chosen: Namespace, threads: int) -> int:
-    """Returns how many runs train at once, each with so many threads."""
-    most = max(1, cores() // threads)
-    jobs = most if chosen.jobs is None else whole_number("--jobs", chosen.jobs, 1)
-    if jobs > most:
-        each = f", with {counted(threads, 'thread')} each" if threads > 1 else ""
-        raise ConfigError(
-            f"--jobs must be at most {most}, for this process may use {counted(cores(), 'core')}{each}; got {jobs}."
-        )
-    return jobs
+    with tuner, drivers(placing, spec.default.threads, tuner.folder) as drive:
+        return search(tuner, drive, confirm, chosen)
 
 
 def spec_of(chosen: Namespace) -> "tuple[TuneSpec, Path]":
@@ -193,14 +179,3 @@ def write_results(tuner: "Tuner", trials: "list[TrialRecord]", best: "TrialRecor
     tuner.folder.write_file(RESULTS, csv_of(tuner.spec, trials))
     if best is not None:
         tuner.folder.write_file(BEST, best_toml(tuner.spec, best))
-
-
-def stopper(driver: "Driver") -> "Callable[[int, Any], None]":
-    """Returns a handler of signals that lets the runs of a driver save and end."""
-
-    def stop(number: int, _frame: Any) -> None:
-        driver.signals.append(number)
-        more = "once more leaves at once" if len(driver.signals) == 1 else "once more ends them"
-        say_in_handler(f"Stopping the runs after their step or evaluation; {more}.")
-
-    return stop
