@@ -6,8 +6,8 @@ from typing import Any
 from td3.config import GROUPS, SETTINGS
 from td3.config.presets import OF_PRESETS, PRESETS, TASKS
 from td3.config.values import in_words
+from td3.config.words import flag
 from td3.synonyms import LIBRARIES, instead_of
-from td3.views.flags import flag
 
 HEAD = """# Settings
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from td3.learner.td7 import TD7Learner
     from td3.offline import Dataset
     from td3.replay.sampling import UniformSampler
+    from td3.scale.study import study
     from td3.storage.columns import read_metrics
     from td3.training import Training, resume, train
     from td3.types import Batch, Evaluation, Finding, Targets, Update
@@ -61,6 +62,7 @@ _HOMES = {
         "TD3Error",
         "TrainingDiverged",
     ),
+    "td3.scale.study": ("study",),
     "td3.training": ("Training", "resume", "train"),
     "td3.collection": ("Collector",),
     "td3.exploration": ("GaussianNoise",),
@@ -134,6 +136,7 @@ __all__ = [
     "load",
     "read_metrics",
     "resume",
+    "study",
     "train",
 ]
 

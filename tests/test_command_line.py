@@ -16,9 +16,9 @@ from engines import WHY_NOT
 
 from td3.agent import load
 from td3.config import GROUPS, SETTINGS
+from td3.config.words import flag
 from td3.learner import selftest
 from td3.views import cli
-from td3.views.flags import flag
 
 COMMANDS = cli.make_parser()[1]
 TD3 = [sys.executable, "-m", "td3"]

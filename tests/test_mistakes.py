@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from td3 import synonyms
+from td3.config.words import flag
 from td3.views import cli
 from td3.views.commands import selftest
-from td3.views.flags import flag
 from td3.views.mistakes import no_flag
 
 LONG = "9" * 5_000

@@ -31,7 +31,7 @@ SMALL = {**runs.SMALL, "env": "example_envs:Drifting", "threads": 1}
 
 
 def words(**settings):
-    from td3.views.flags import words_of
+    from td3.config.words import words_of
 
     env, *flags = words_of({**SMALL, **settings})
     return ["train", env, "--resume", *flags, "--quiet"]

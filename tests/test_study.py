@@ -9,6 +9,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import interfering
 import pytest
 import runs
 from folders import make_run, rows_of
@@ -336,6 +337,38 @@ def test_a_failing_setting_leaves_the_others_alone_and_the_exit_code_is_1(place,
     bad, good = json.loads(captured.out)["runs"]
     assert (bad["state"], good["state"], good["step"]) == ("failed", "finished", 120)
     assert "the gripper is stuck" in bad["problem"] and "bad/seed-0" in captured.err
+
+
+def test_a_study_from_python_yields_its_events_and_continues_what_is_left(place):
+    spec = {**OWN, "env": interfering.Interfering, "seeds": 2}
+    ended = [event for event in td3.study(spec, "studies/mine", jobs=1) if isinstance(event, Ended)]
+    assert [(event.run.name, event.state, event.standing.step) for event in ended] == [
+        (f"interfering-Interfering/default/seed-{seed}", "finished", 120) for seed in range(2)
+    ]
+    assert list(td3.study(spec, "studies/mine", jobs=1)) == []
+    more = [
+        event.run.config.seed for event in td3.study({**spec, "seeds": 3}, "studies/mine") if isinstance(event, Began)
+    ]
+    assert more == [2]
+
+
+@pytest.mark.parametrize(
+    ("spec", "options", "field", "value"),
+    [
+        (7, {}, "spec", 7),
+        ({"env": lambda: None}, {}, "env", "<lambda>"),
+        ({"env": "Ant-v5", "seed": 1}, {}, "seed", 1),
+        ({"env": "Ant-v5"}, {"jobs": 0}, "jobs", 0),
+        ({"env": "Ant-v5"}, {"jobs": 1_000}, "jobs", 1_000),
+        ({"env": "Ant-v5"}, {"ray": "ray://head:10001"}, "--ray", "ray://head:10001"),
+        ({"env": "Ant-v5", "tau": 3}, {}, "tau", 3),
+    ],
+)
+def test_a_study_from_python_is_refused_before_anything_is_written(spec, options, field, value, place):
+    with pytest.raises(td3.ConfigError) as refused:
+        td3.study(spec, "studies/mine", **options)
+    check_names(str(refused.value), field, value)
+    assert not Path("studies").exists()
 
 
 def test_print_gives_a_command_for_each_run_that_is_left_and_writes_nothing(place, capsys):

@@ -17,6 +17,7 @@ from refusals import check_names, refusal
 from bench.tuning import differences
 from td3.config import SETTINGS, Config
 from td3.config.search import Choices, Range
+from td3.config.words import words_of
 from td3.errors import ConfigError, RunError
 from td3.machine import cores
 from td3.storage import disk
@@ -28,7 +29,6 @@ from td3.studies.tune_spec import TuneSpec, read_tune_spec, toml_of_search
 from td3.studies.tuner import Asked, TrialEnded, Tuner
 from td3.studies.tuning import best_of, distributions, ranked
 from td3.views.cli import main
-from td3.views.flags import words_of
 from td3.views.tune_display import data_of, verdict
 
 TESTS = Path(__file__).parent

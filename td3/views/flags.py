@@ -1,18 +1,17 @@
 """Flags: a parser that refuses in one sentence, a flag for every setting, and what a flag's text stands for."""
 
 import argparse
-import json
 import re
 import sys
 from argparse import BooleanOptionalAction, Namespace
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from td3.config import GROUPS, SETTINGS, env_name, settings_in
+from td3.config import GROUPS, SETTINGS, settings_in
 from td3.config.env import parse_env_args
 from td3.config.help_text import explained
-from td3.config.values import in_words, whole_number_in
+from td3.config.values import whole_number_in
+from td3.config.words import flag
 from td3.errors import ConfigError
 from td3.views.speaking import write_out
 from td3.wording import brief
@@ -31,11 +30,6 @@ class Parser(argparse.ArgumentParser):
 
     def _print_message(self, message: str, _file: Any = None) -> None:
         write_out(message)
-
-
-def flag(name: str) -> str:
-    """Returns the flag of a setting."""
-    return "--env-arg" if name == "env_args" else "--" + name.replace("_", "-")
 
 
 def metavar(name: str) -> str:
@@ -136,20 +130,6 @@ def number_for(setting: str, name: str, text: str) -> int:
     """Reads a whole number within the limits of a setting, for a flag of another name or command."""
     known = SETTINGS[setting]
     return whole_number(name, text, known.at_least, known.at_most)  # type: ignore[arg-type]
-
-
-def words_of(given: Mapping[str, Any]) -> list[str]:
-    """Writes settings as the words of a command line: the environment first, then a flag for each of the others."""
-    words = [env_name(given["env"])] if "env" in given else []
-    for name, value in given.items():
-        if name == "env_args":
-            words += [word for key, own in value.items() for word in (flag(name), f"{key}={json.dumps(own)}")]
-        elif isinstance(value, bool):
-            words.append(flag(name) if value else flag(name).replace("--", "--no-", 1))
-        elif name != "env":
-            text = in_words(value)
-            words += [f"{flag(name)}={text}"] if text.startswith("-") else [flag(name), text]
-    return words
 
 
 def find_local_modules() -> None:

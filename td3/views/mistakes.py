@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping
 from itertools import takewhile
 
 from td3.config import SETTINGS
+from td3.config.words import flag
 from td3.errors import ConfigError
 from td3.schedule import RESUMABLE
 from td3.synonyms import command_for, instead_of
-from td3.views.flags import Parser, flag
+from td3.views.flags import Parser
 from td3.views.speaking import shell_command
 from td3.wording import brief, did_you_mean
 

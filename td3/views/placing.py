@@ -3,19 +3,18 @@
 import contextlib
 from argparse import Namespace
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from td3.errors import ConfigError
 from td3.machine import cores
 from td3.views.extras import needs
-from td3.views.flags import Parser, find_local_modules, whole_number, words_of
+from td3.views.flags import Parser, find_local_modules, whole_number
 from td3.views.speaking import others_into, say, say_in_handler
 from td3.wording import brief, counted
 
 if TYPE_CHECKING:
     from td3.storage.study import StudyFolder
-    from td3.studies import Driver, Job, Plan, PlannedRun
+    from td3.studies import Driver, Plan
 
 PATIENCE = 60  # seconds without a word from a node
 
@@ -87,36 +86,20 @@ def drivers(placing: Placing, threads: int, folder: "StudyFolder") -> "Iterator[
 
     What Ray has to say goes to a log in the folder, which must be open.
     """
-    from td3.studies import Driver, ProcessJob
-
-    def words(run: "PlannedRun", *place: str | Path) -> list[str]:
-        """Returns the words that begin a run, and continue it if it is begun."""
-        env, *settings = words_of(run.given)
-        return ["train", env, *map(str, place), "--resume", *settings, "--quiet"]
-
-    def local(plan: "Plan") -> Driver:
-        """Makes a driver that starts a process for each run."""
-        jobs = jobs_for(threads, placing.jobs, cores())
-        return Driver(plan, jobs, lambda run: ProcessJob(words(run, "--run", plan.path_of(run))))
+    from td3.scale.placing import on_cluster, on_this_machine
 
     if placing.address is None:
-        yield local
+        jobs = jobs_for(threads, placing.jobs, cores())
+        yield lambda plan: on_this_machine(plan, jobs)
         return
-    from td3.scale.rays import RayCluster
-
-    with folder.log() as log, others_into(log), RayCluster(placing.address, placing.patience) as cluster:
-        say(*cluster.notes)
-
-        def remote(plan: "Plan") -> Driver:
-            """Makes a driver that places each run on a node."""
-
-            def start(run: "PlannedRun") -> "Job":
-                return cluster.start(plan.path_of(run), words(run), run.config)
-
-            jobs = jobs_for(threads, placing.jobs or str(jobs_for(threads, None, cluster.cpus)), None)
-            return Driver(plan, jobs, start)
-
-        yield remote
+    with (
+        folder.log() as log,
+        others_into(log),
+        on_cluster(placing.address, placing.patience, threads) as (notes, drive),
+    ):
+        say(*notes)
+        asked = None if placing.jobs is None else jobs_for(threads, placing.jobs, None)
+        yield lambda plan: drive(plan, asked)
 
 
 def stopper(driver: "Driver") -> Callable[[int, Any], None]:

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from td3.config import Config, env_name
 from td3.config.trust import needs_trust
+from td3.config.words import flag
 from td3.errors import EnvironmentFailure, Interrupted
 from td3.events import Event, Finished, Found, Saved, SaveFailed, Started
 from td3.views.extras import needs_page
-from td3.views.flags import flag
 from td3.views.own_parts import part_words
 from td3.views.signals import handled_by
 from td3.views.speaking import answer, at_a_terminal, say, say_in_handler, shell_command

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from td3.config.env import folder_name
 from td3.config.trust import immodest, needs_trust, why_not_trusted
 from td3.config.values import whole_number_in
+from td3.config.words import words_of
 from td3.errors import ConfigError
-from td3.views.flags import Parser, add_settings, given_settings, given_task, words_of
+from td3.views.flags import Parser, add_settings, given_settings, given_task
 from td3.views.placing import add_placing, check_cluster, drivers, placing_of, stopper
 from td3.views.signals import handled_by
 from td3.views.speaking import answer, at_a_terminal, say, shell_command, write_out
