@@ -165,7 +165,7 @@ COMMANDS = {
     "train": "run learn fit start begin new",
     "resume": "continue restart restore load",
     "evaluate": "eval test score predict",
-    "evaluate, or watch": "play enjoy render video replay",
+    "video, or watch": "play enjoy render film movie record replay",
     "watch": "tensorboard dashboard show view see serve server ui web gui plot monitor",
     "verify": "validate fsck",
     "check": "inspect describe env spaces",

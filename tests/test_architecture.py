@@ -272,6 +272,7 @@ WRITES = {
     "td3.filming": "what the film's process says goes to a nameless temporary file",
     "td3.views.commands.explain": "td3 explain trains in a temporary folder",
     "td3.views.speaking": "a closed stdout or stderr becomes the null device",
+    "td3.results.files": "td3 compare --save writes below the folder that the user names",
     "td3.video.files": "td3 video writes the file that the user names",
     "td3.benchmark.report": "td3 bench --picture draws the file that the user names",
     "td3.studies.tune_picture": "td3 tune --picture draws the file that the user names",
