@@ -49,8 +49,6 @@ def why_not_native(config: Config, layout: Layout | None = None, learner: Learne
         return f"the native engine runs on the cpu, not on {config.device}"
     if config.algorithm != "td3":
         return f"the native engine performs td3, not {config.algorithm}"
-    if config.sampling != "uniform":
-        return f"the native engine has the loss of sampling uniform alone, not of {config.sampling}"
     if config.compile:
         return "compile is for the torch engine"
     if not config.actor_layers or not config.critic_layers:

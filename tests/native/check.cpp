@@ -198,7 +198,15 @@ Sample random_sample(const Sizes& sizes, Rng& rng) {
     return sample;
 }
 
-constexpr Td3Settings kSettings = {0.98, 0.005, 0.2, 0.5, 3e-4, 1e-3};  // gamma, tau, noise, noise clip, learning rates
+// gamma, tau, noise, noise clip, learning rates, and the floor of the loss: none
+constexpr Td3Settings kSettings = {0.98, 0.005, 0.2, 0.5, 3e-4, 1e-3, 0};
+constexpr double kFloor = 0.75;  // with prioritised sampling: some errors are below, some above
+
+Td3Settings settings_of(double floor) {
+    Td3Settings settings = kSettings;
+    settings.floor = floor;
+    return settings;
+}
 
 // ---- the reference, in double precision ----
 
@@ -378,7 +386,7 @@ Numbers tanh_of(Numbers x) {
     return x;
 }
 
-Expected reference_update(const Sizes& sizes, const State& state, const Sample& sample, bool delayed) {
+Expected reference_update(const Sizes& sizes, const State& state, const Sample& sample, bool delayed, double floor) {
     Expected expected;
     const int batch = sizes.batch, actions = sizes.actions;
     Arrays critic_values = arrays_of(state.critics, &Tensor::value);
@@ -416,9 +424,16 @@ Expected reference_update(const Sizes& sizes, const State& state, const Sample& 
             const Pass pass = forward(critics[which], known);
             const double q = pass.output[0];
             expected.q[which].push_back(q);
-            expected.means[0] += (q - target) * (q - target) / batch;
+            const double error = q - target, size = std::abs(error);
+            double loss = error * error, slope = 2 * error;
+            if (floor > 0) {
+                loss = size < floor ? 0.5 * error * error : floor * size;
+                slope = std::clamp(error, -floor, floor);
+                kink_distance[i] = std::min(kink_distance[i], std::abs(size - floor));  // there the loss jumps
+            }
+            expected.means[0] += loss / batch;
             expected.means[2 + which] += q / batch;
-            backward(critics[which], pass, {2 * (q - target) / batch}, &gradients[which]);
+            backward(critics[which], pass, {slope / batch}, &gradients[which]);
             kink_distance[i] = std::min(kink_distance[i], pass.kink_distance);
         }
     }
@@ -548,10 +563,10 @@ struct Options {
 };
 
 void update(td3::Engine& engine, const Sizes& sizes, const Sample& sample, bool delayed, bool with_outputs,
-            Outcome& outcome) {
+            Outcome& outcome, double floor = 0) {
     double means[5];
     Floats outputs(sizes.output_count());
-    engine.update(kSettings, sample.memory(), sample.indices.data(), sample.noise.data(), delayed, means,
+    engine.update(settings_of(floor), sample.memory(), sample.indices.data(), sample.noise.data(), delayed, means,
                   with_outputs ? outputs.data() : nullptr);
     outcome.means.insert(outcome.means.end(), means, means + 5);
     if (with_outputs) outcome.outputs.insert(outcome.outputs.end(), outputs.begin(), outputs.end());
@@ -708,7 +723,7 @@ const Sizes kSizes[] = {
 };
 
 // Compares a first update, after which Adam's mean is a tenth of the gradient, and a later one; one of them is delayed.
-void check_against_reference(const Sizes& sizes, bool first_is_delayed, Rng& rng) {
+void check_against_reference(const Sizes& sizes, bool first_is_delayed, double floor, Rng& rng) {
     for (const bool fresh : {true, false}) {
         const bool delayed = fresh == first_is_delayed;
         const State state = random_state(sizes, fresh, rng);
@@ -717,10 +732,10 @@ void check_against_reference(const Sizes& sizes, bool first_is_delayed, Rng& rng
             sample.discount = Floats(sample.reward.size());
             fill_between(sample.discount, 0.5f, 1, rng);
         }
-        Expected expected = reference_update(sizes, state, sample, delayed);
+        Expected expected = reference_update(sizes, state, sample, delayed, floor);
         while (!expected.near_kink.empty()) {
             for (int row : expected.near_kink) sample.indices[row] = rng.below(sample.terminated.size());
-            expected = reference_update(sizes, state, sample, delayed);
+            expected = reference_update(sizes, state, sample, delayed, floor);
         }
         check(largest(expected.critics.mean[0]) > 0, "%s: a gradient of zero proves nothing", sizes.name().c_str());
 
@@ -729,8 +744,8 @@ void check_against_reference(const Sizes& sizes, bool first_is_delayed, Rng& rng
             Outcome& outcome = outcomes.emplace_back(Outcome{state, {}, {}});
             const auto engine = make(kernels, sizes, sizes.batch, 1);
             bind(*engine, outcome.state);
-            update(*engine, sizes, sample, delayed, true, outcome);
-            const std::string what = sizes.name() + " " + kernels;
+            update(*engine, sizes, sample, delayed, true, outcome, floor);
+            const std::string what = sizes.name() + " " + kernels + (floor > 0 ? " with a floor" : "");
             check_expected(outcome, state, expected, delayed, what);
 
             const Outcome& first = outcomes.front();
@@ -1002,9 +1017,11 @@ int main() {
     for (const Sizes& sizes : kSizes) {
         const uint64_t index = &sizes - kSizes;
         Rng rng(100 + index);
-        check_against_reference(sizes, index % 2 == 0, rng);
+        check_against_reference(sizes, index % 2 == 0, 0, rng);
         check_threads(sizes, rng);
         check_acting(sizes, rng);
+        Rng other(200 + index);
+        check_against_reference(sizes, index % 2 == 0, kFloor, other);
     }
     check_many_updates(Rng(2));
     check_making_and_freeing(Rng(3));

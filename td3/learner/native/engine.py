@@ -21,7 +21,7 @@ from td3.learner.native.tensors import address, addresses_of, begin, pointers, s
 from td3.learner.networks import Actor
 from td3.learner.td3 import Learner
 from td3.metrics import MEANS
-from td3.replay import Memory, UniformSampler
+from td3.replay import OWN_SAMPLERS, Memory
 from td3.types import Batch, Float32s, Layout, Rows, Sample, Update
 
 COLUMNS = {
@@ -69,7 +69,7 @@ class NativeLearner(Learner):
         source = self._source()
         if source is None:
             return super().load_batch(sample)
-        indices = sample.indices if type(self.sampler) is UniformSampler else np.ascontiguousarray(sample.indices)
+        indices = sample.indices if type(self.sampler) in OWN_SAMPLERS else np.ascontiguousarray(sample.indices)
         return cast(Batch, MemoryBatch(self.memory, source, indices))
 
     def update(self, batch: "Batch | MemoryBatch", noise: Tensor) -> Update:
@@ -157,8 +157,9 @@ class Bindings:
         self.source = Source(learner)
         self.groups = [optimizer.param_groups[0].copy() for optimizer in optimizers]  # its values may change
         others = {"actor_lr": self.groups[0]["lr"], "critic_lr": self.groups[1]["lr"], "gamma": learner.memory.gamma}
+        others["floor"] = floor_of(learner.config)
         self.settings = library.Settings(
-            *(others.get(name, getattr(learner.config, name)) for name in library.SETTINGS)
+            *(others[name] if name in others else getattr(learner.config, name) for name in library.SETTINGS)
         )
         self.states = [optimizer.state for optimizer in optimizers]
         self.lengths = [len(state) for state in self.states]
@@ -231,6 +232,11 @@ class Source:
             and self.normalizer is learner.normalizer
             and self.untouched is untouched(learner)
         )
+
+
+def floor_of(config: Config) -> float:
+    """Returns the error from which on the critics' loss grows linearly; 0 where it is the squared error."""
+    return 0.0 if config.sampling == "uniform" else config.priority_floor
 
 
 def untouched(learner: NativeLearner) -> bool:

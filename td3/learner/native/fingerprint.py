@@ -24,6 +24,7 @@ FUNCTIONS = (
     "td3.learner.td3:Learner.load_batch",
     "td3.learner.td3:Learner.target",
     "td3.learner.td3:Learner.distance",
+    "td3.learner.losses:lap_loss",
     "td3.learner.td3:Learner.update",
     "td3.learner.td3:Learner.policy",
     "td3.learner.td3:Learner.act",

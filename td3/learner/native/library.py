@@ -8,7 +8,7 @@ from ctypes import POINTER, Structure, c_char_p, c_double, c_int64, c_void_p
 from pathlib import Path
 from typing import Any
 
-INTERFACE = 3  # of source/interface.h
+INTERFACE = 4  # of source/interface.h
 FOLDER = Path(__file__).parent
 FORCE = "TD3_KERNELS"  # the environment variable that forces kernels other than the best
 
@@ -42,7 +42,8 @@ class Memory(Structure):
     ]
 
 
-SETTINGS = ("gamma", "tau", "target_noise", "noise_clip", "actor_lr", "critic_lr")  # what an update reads of a Config
+# What an update reads of a Config, and the floor of its loss.
+SETTINGS = ("gamma", "tau", "target_noise", "noise_clip", "actor_lr", "critic_lr", "floor")
 
 
 class Settings(Structure):

@@ -44,7 +44,8 @@ inline const float* CompiledEngine::actor_forward(Weights weights, Rows rows, Ma
         const bool hidden = i + 1 < actor.size(), online = weights == Weights::online;
         Matrix& to = hidden ? (online ? work_.actor_hidden[i] : work_.target_hidden[i]) : work_.pre_tanh;
         float* y = to.at(rows.from);
-        forward(actor[i], weights, WeightOrder::outputs_first, hidden, rows.count(), x, x_row, y, to.row);
+        const Epilogue activation = hidden ? Epilogue::relu : Epilogue::none;
+        forward(actor[i], weights, WeightOrder::outputs_first, activation, rows.count(), x, x_row, y, to.row);
         x = y, x_row = to.row;
     }
     return x;

@@ -24,6 +24,7 @@ constexpr int WIDTH = FLOATS, ROWS = TILE_ROWS, VECTORS = TILE_VECTORS;
 #include "networks.inl"
 #include "tasks.inl"
 #include "workspace.inl"
+#include "loading.inl"
 #include "engine.inl"
 #include "critic_pass.inl"
 #include "actor_pass.inl"

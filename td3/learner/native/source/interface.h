@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define TD3_INTERFACE 3 /* grows with each incompatible change; the caller compares it with td3_interface() */
+#define TD3_INTERFACE 4 /* grows with each incompatible change; the caller compares it with td3_interface() */
 
 /* One weight or bias: its value, Adam's state (mean, square, step), and the target's value. */
 typedef struct {
@@ -36,8 +36,10 @@ typedef struct {
     const float *discount;
 } Td3Memory;
 
+/* `floor` 0: the critics' loss is the squared error. Above 0, for prioritised sampling: half the square of an error
+ * below the floor, floor times its size elsewhere. */
 typedef struct {
-    double gamma, tau, target_noise, noise_clip, actor_lr, critic_lr;
+    double gamma, tau, target_noise, noise_clip, actor_lr, critic_lr, floor;
 } Td3Settings;
 
 typedef struct Td3Engine Td3Engine;
