@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from td3.exploration import GaussianNoise
     from td3.interfaces import AnyCollector, Noise, Sampler
     from td3.learner.td3 import Learner
+    from td3.learner.td7 import TD7Learner
     from td3.offline import Dataset
     from td3.replay.sampling import UniformSampler
     from td3.training import Training, resume, train
@@ -62,6 +63,7 @@ _HOMES = {
     "td3.exploration": ("GaussianNoise",),
     "td3.interfaces": ("AnyCollector", "Noise", "Sampler"),
     "td3.learner.td3": ("Learner",),
+    "td3.learner.td7": ("TD7Learner",),
     "td3.offline": ("Dataset",),
     "td3.replay.sampling": ("UniformSampler",),
     "td3.types": ("Batch", "Evaluation", "Finding", "Targets", "Update"),
@@ -115,6 +117,7 @@ __all__ = [
     "Started",
     "Stepped",
     "TD3Error",
+    "TD7Learner",
     "Targets",
     "Training",
     "TrainingDiverged",

@@ -31,6 +31,8 @@ from td3.synonyms import instead_of
 from td3.types import Evaluation, Float32s, Policy, Rows
 from td3.wording import brief, counted
 
+POLICIES = "current", "checkpoint"
+
 
 class Agent:
     """An actor with what it needs to read observations and to speak in the environment's units."""
@@ -67,22 +69,30 @@ class Agent:
 
 
 def load(
-    run: str | Path, checkpoint: str | int = "last", env: Any = None, trust: bool = False, learner: Any = None
+    run: str | Path,
+    checkpoint: str | int = "last",
+    env: Any = None,
+    trust: bool = False,
+    learner: Any = None,
+    policy: str = "current",
 ) -> Agent:
     """Opens the agent of a run, from its last, its best or a numbered checkpoint.
 
     Only data is read: no code that the run names is imported. An environment that lives in Python code
     (`module:Id-v0`, a callable) is needed only to evaluate: pass it as `env`, or say `trust=True`. A run that was
-    trained with a `learner` of your own needs it.
+    trained with a `learner` of your own needs it. `policy` is `current`, the actor, or `checkpoint`: the one that
+    `policy_checkpoints` kept.
     """
-    read = partial(_agent_in, env=env, parts=Parts.of(learner=learner))
+    if policy not in POLICIES:
+        raise ConfigError(f"policy must be one of {', '.join(POLICIES)}; got {brief(policy)}.")
+    read = partial(_agent_in, env=env, parts=Parts.of(learner=learner), kept=policy == "checkpoint")
     _, agent, wrong = RunFolder.open(run).newest(read, brief(checkpoint, str))
     agent.trusted = trust or env is not None or not why_not_trusted(agent.config)
     agent.notes = (*(f"Passed over: {problem}" for problem in wrong), *agent.notes)
     return agent
 
 
-def _agent_in(chosen: Checkpoint, env: Any, parts: Parts) -> Agent:
+def _agent_in(chosen: Checkpoint, env: Any, parts: Parts, kept: bool) -> Agent:
     """Reads what a checkpoint holds of its agent, and nothing that its config does not explain."""
     state = chosen.state()
     config = config_of(state, env, trust=True)  # nothing is imported here
@@ -103,7 +113,12 @@ def _agent_in(chosen: Checkpoint, env: Any, parts: Parts) -> Agent:
     load_networks(learner, chosen.tensors("networks", bytes_of(network_tensors(learner))))
     for network in learner.networks().values():
         network.requires_grad_(False)
-    agent = Agent(policy_of(learner), observation, action, config, chosen.step)
+    policy = learner.checkpoint_policy() if kept else policy_of(learner)
+    if policy is None:
+        raise ConfigError(
+            "policy must be current here: the run has kept no other (policy_checkpoints); got 'checkpoint'."
+        )
+    agent = Agent(policy, observation, action, config, chosen.step)
     agent.notes = tuple(notes)
     return agent
 

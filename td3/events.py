@@ -100,16 +100,21 @@ class Evaluated(NamedTuple):
     """The policy was evaluated without noise.
 
     `evaluation`: the returns and lengths of the episodes. `best`: whether it is better than every one before.
+    `checkpoint`: the same from the same seeds of the policy that `policy_checkpoints` keeps, if there is one.
     """
 
     step: int
     evaluation: Evaluation
     best: bool
+    checkpoint: Evaluation | None = None
 
     @property
     def metrics(self) -> dict[str, Any]:
         """What a record keeps of it."""
-        return self.evaluation.metrics
+        if self.checkpoint is None:
+            return self.evaluation.metrics
+        kept = {"eval/checkpoint_return": self.checkpoint.mean, "eval/checkpoint_returns": self.checkpoint.returns}
+        return {**self.evaluation.metrics, **kept}
 
 
 class Saved(NamedTuple):

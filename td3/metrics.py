@@ -36,6 +36,8 @@ METRICS = {  # numbers that can be plotted
 CHANGED, STOPPED, FAILED = "changed", "stopped", "failed"
 OTHERS = {  # lists, indices and texts, and what not every run has
     CHANGED: "settings that changed at this step, each with its value before and after",
+    "eval/checkpoint_return": "mean return of the policy that policy_checkpoints keeps, in the same evaluation",
+    "eval/checkpoint_returns": "return of each of its episodes",
     "eval/lengths": "steps of each episode of an evaluation",
     "eval/returns": "return of each episode of an evaluation",
     "eval/unfinished": "steps after which an evaluation was given up: an episode did not end",
@@ -63,6 +65,9 @@ OTHERS = {  # lists, indices and texts, and what not every run has
     "probe/reproducible": "whether the same seed and actions led to the same observations and rewards",
     "rollout/env": "index of the environment that the training episode was played in",
     "rollout/terminated": "whether the training episode terminated; if not, it was truncated",
+    "train/embedding_loss": "TD7: mean squared error of the predicted embedding of the next state",
+    "train/target_high": "TD7: what the next state's value is clipped to from above, since the last copy",
+    "train/target_low": "TD7: what the next state's value is clipped to from below, since the last copy",
     STOPPED: "why the run stopped by itself at this step",
     "rollout/failures": "environments that failed and were made anew so far (`restart_failed`), evaluations included",
 }

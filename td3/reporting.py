@@ -141,13 +141,15 @@ def evaluate(session: Session) -> Evaluated:
         failures_before = session.restarts.used
         try:
             evaluation = play_episodes(session.eval_envs, session.act, seeds, config.gamma, value, spare)
+            kept = session.learner.checkpoint_policy()
+            checkpoint = play_episodes(session.eval_envs, kept, seeds, config.gamma, spare=spare) if kept else None
         except BaseException as problem:
             session.restarts.used = failures_before  # as if it had not been tried: a resumed run repeats it
             if isinstance(problem, EndlessEpisode):
                 recorded(session, Examined(session.step, {"eval/unfinished": LONGEST}))
             raise
     best = session.progress.evaluated(session.step, evaluation.mean)
-    return recorded(session, Evaluated(session.step, evaluation, best))
+    return recorded(session, Evaluated(session.step, evaluation, best, checkpoint))
 
 
 def eval_seeds(session: Session) -> list[int]:

@@ -66,7 +66,13 @@ _SETTINGS = {
         value_hidden_sizes""",
     "use {hidden} for its size; for a policy of your own td3 train has --learner, and td3.train has learner": """
         policy policy_class policy_type actor_critic actor_class critic_class model learner learner_class""",
-    "td3 trains with TD3 alone": "algo algorithm alg agent method",
+    "use {algorithm}, which is td3 or td7": "algo alg agent method",
+    "use {embedding_size}": "zs_dim",
+    "use {embedding_hidden}": "enc_hdim",
+    "use {embedding_lr}": "encoder_lr",
+    "use {policy_checkpoints}": "use_checkpoints",
+    "use {assessment_episodes}": "max_eps_when_checkpointing",
+    "use {assess_longer_after}": "steps_before_checkpointing",
     "use {reward_scale}": "reward_scaling reward_factor scale_reward rew_scale",
     "use {normalize_observations}": """normalize normalise normalize_obs normalise_obs obs_norm norm_obs
         normalise_observations normalize_observation normalize_states state_norm vec_normalize""",

@@ -26,6 +26,7 @@ ALGORITHM, TARGETS, MEMORY, COLLECTION, NOISE, VECTOR = (
     "td3.environments.vector",
 )
 LINKS, FRAME_MEMORY, PRIORITIES = "td3.replay.links", "td3.replay.frames", "td3.replay.prioritized"
+SEVEN, EMBEDDINGS, ASSESSMENT = "td3.learner.td7", "td3.learner.embeddings", "td3.learner.assessment"
 HISTORY, OBSERVATIONS = "td3.environments.history", "td3.environments.observations"
 PREPROCESSING = "td3.learner.preprocessing"
 SESSION, STATE, RESUMING = "td3.session", "td3.learner.state", "td3.resuming"
@@ -34,6 +35,7 @@ FRAMES = "test_frames: each_row_knows, stacks_and_looks, a_row_that_looks, rows_
 BY_ERROR = (
     "test_prioritized: draws_follow, a_priority, a_new_row, the_sums, a_share, an_error, the_loss, the_critics_learn"
 )
+PAGE_7 = "test_td7: sixty, the_norm, all_three, only_its, targets_are, the_range, the_actor, an_assess, the_policy, longer, lap"
 JOINED = "test_history: numbers_and_categories, statistics_are, an_environment_may"
 
 MUTANTS = [
@@ -112,6 +114,40 @@ MUTANTS = [
     ("priorities lost when a run is resumed", PRIORITIES, "self.priority[: self._stored], self.largest = priority, np.float32(largest)", "pass", BY_ERROR),
     ("the mean of squares whatever is sampled", ALGORITHM, "if self.config.sampling == \"uniform\" else lap_loss(q, target, self.config)", "", BY_ERROR),
     ("a straight loss everywhere", "td3.learner.losses", "error < floor", "error < 0", BY_ERROR),
+    # TD7
+    ("copies in the wrong order", SEVEN, "            polyak(self.critic_targets, self.critics, rate)\n            if self.embedding:\n                polyak(self.critics.encoder, self.embedding, rate)\n", "            if self.embedding:\n                polyak(self.critics.encoder, self.embedding, rate)\n            polyak(self.critic_targets, self.critics, rate)\n", PAGE_7),
+    ("the fixed embedding never copied", SEVEN, "polyak(self.critics.encoder, self.embedding, rate)", "pass", PAGE_7),
+    ("targets that follow slowly", SEVEN, "rate = 1.0 if config.target_every else config.tau", "rate = config.tau", PAGE_7),
+    ("targets copied with every delayed update", SEVEN, "(self.config.target_every or self.config.policy_delay)", "self.config.policy_delay", PAGE_7),
+    ("no norm", EMBEDDINGS, "return x / x.abs().mean(-1, keepdim=True).clamp(min=SMALLEST)", "return x", PAGE_7),
+    ("a norm of squares", EMBEDDINGS, "x.abs().mean(-1, keepdim=True)", "x.pow(2).mean(-1, keepdim=True).sqrt()", PAGE_7),
+    ("no norm of the state's embedding", EMBEDDINGS, "avg_l1_norm(self.f(observation))", "self.f(observation)", PAGE_7),
+    ("a norm of the pair's embedding", EMBEDDINGS, "z_sa: Tensor = self.g(torch.cat([state, action], dim=-1))", "z_sa: Tensor = avg_l1_norm(self.g(torch.cat([state, action], dim=-1)))", PAGE_7),
+    ("ReLU critics", EMBEDDINGS, "width + 2 * z, hidden, 1, nn.ELU)", "width + 2 * z, hidden, 1, nn.ReLU)", PAGE_7),
+    ("gradient into the embedding from the critics", SEVEN, "self.critics.encoder = target_of(self.embedding)", "self.critics.encoder = __import__(\"copy\").deepcopy(self.embedding)", PAGE_7),
+    ("the learning embedding feeds the critics", SEVEN, "features = self.critics.encoder(batch.observation)", "features = (self.embedding or self.critics.encoder)(batch.observation).detach()", PAGE_7),
+    ("the critics' embedding feeds the targets", SEVEN, "next_features = self.critic_targets.encoder(", "next_features = self.critics.encoder(", PAGE_7),
+    ("gradient through the embedding of s'", SEVEN, "            with torch.no_grad():\n                next_state", "            if True:\n                next_state", PAGE_7),
+    ("the embedding does not learn", SEVEN, "self.embedding_optimizer.step()", "pass", PAGE_7),
+    ("the embedding's gradients pile up", SEVEN, "self.embedding_optimizer.zero_grad()", "pass", PAGE_7),
+    ("targets not clipped", SEVEN, "next_q = self.target_range.clip(next_q)", "pass", PAGE_7),
+    ("no clip before the first copy", SEVEN, "next_q = self.target_range.clip(next_q)", "next_q = self.target_range.clip(next_q) if self.updates > config.target_every else next_q", PAGE_7),
+    ("the range taken over at once", SEVEN, "            self.target_range.widen(target)\n", "            self.target_range.widen(target)\n            self.target_range.take_over()\n", PAGE_7),
+    ("the range widened by a look", SEVEN, "        return Targets(next_action", "        self.target_range.widen(target)\n        return Targets(next_action", PAGE_7),
+    ("the range of values, not of targets", SEVEN, "self.target_range.widen(target)", "self.target_range.widen(next_q)", PAGE_7),
+    ("the larger of both targets, in TD7", SEVEN, "torch.minimum(next_q1, next_q2)", "torch.maximum(next_q1, next_q2)", PAGE_7),
+    ("the actor asks Q1 alone", SEVEN, "actor_loss = -torch.stack(self.critics(features, action)).mean()", "actor_loss = -self.critics.first(features, action).mean()", PAGE_7),
+    ("the actor climbs the sum", SEVEN, "torch.stack(self.critics(features, action)).mean()", "torch.stack(self.critics(features, action)).sum(0).mean()", PAGE_7),
+    ("the actor's gradient not through its embedding", EMBEDDINGS, "self.encoder.pair(state, action)", "self.encoder.pair(state, action.detach())", PAGE_7),
+    ("the first critic without its norm", EMBEDDINGS, "avg_l1_norm(self.linear.first(s_a))", "self.linear.first(s_a)", PAGE_7),
+    ("the largest priority kept for ever", SEVEN, "self.sampler.measure_largest()", "pass", PAGE_7),
+    ("a checkpoint below the best", ASSESSMENT, "if self.smallest < self.best:", "if False:", PAGE_7),
+    ("the last return for the smallest", ASSESSMENT, "self.smallest.clamp_(max=episode_return)", "self.smallest.fill_(episode_return)", PAGE_7),
+    ("a tenth in the wrong direction", ASSESSMENT, "self.best.sub_(0.1 * self.best.abs())", "self.best.mul_(0.9)", PAGE_7),
+    ("the checkpoint follows the actor", SEVEN, "partial(act, self.checkpoint_actor, self.checkpoint_encoder", "partial(act, self.actor, self.critics.encoder", PAGE_7),
+    ("the checkpoint with the newest embedding", SEVEN, "self.checkpoint_actor, self.checkpoint_encoder, self.normalizer", "self.checkpoint_actor, self.critics.encoder, self.normalizer", PAGE_7),
+    ("random episodes assessed", SEVEN, "if step - episode.length <= self.config.warmup_steps:", "if False:", PAGE_7),
+    ("steps of a long assessment forgotten", ASSESSMENT, "self.counts[1] += length", "self.counts[1] = length", PAGE_7),
     # Frames stored once
     ("moments that end no transition sampled", FRAME_MEMORY, " & ~self.columns[\"begins\"][indices]", "", FRAMES),
     ("stacks of overwritten frames sampled", FRAME_MEMORY, "(self._reach[indices] > self.oldest)", "(self._reach[indices] > 0)", FRAMES),

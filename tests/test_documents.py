@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
+from mutants import BY_ERROR, MUTANTS, PAGE_7
 from PIL import Image
 
 import td3
@@ -46,6 +47,16 @@ def test_the_fifteen_numbers_stand_in_code_tests_and_documents_in_the_same_order
     ]
     in_document = [int(number) for number in re.findall(r"^## (\d+) · ", STEPS_TEXT, re.MULTILINE)]
     assert in_code == in_tests == in_document == list(range(1, 16))
+
+
+def test_the_second_algorithm_has_the_same_fifteen_steps_and_one_more():
+    page = (ROOT / "td3/learner/td7.py").read_text()
+    numbers = re.findall(r"# (\d+½?) · ", page)
+    assert sorted(numbers, key=lambda number: float(number.replace("½", ".5"))) == [
+        *map(str, range(1, 4)), "4½", *map(str, range(5, 16))
+    ]  # fmt: skip
+    (counted,) = re.findall(r"(\d+) mistakes", (ROOT / "docs/beyond.md").read_text())
+    assert int(counted) == sum(mutant[-1] in (BY_ERROR, PAGE_7) for mutant in MUTANTS)
 
 
 def test_the_native_engine_names_the_same_steps_in_the_same_words():

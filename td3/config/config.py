@@ -27,7 +27,7 @@ TD7 = "Fujimoto et al. 2023"
 LAP = "Fujimoto et al. 2020"
 
 task = partial(setting, "Task")
-of_algorithm = partial(setting, "Algorithm")
+learning = partial(setting, "Algorithm")
 td7 = partial(setting, "TD7", source=TD7)
 networks = partial(setting, "Networks")
 exploration = partial(setting, "Exploration")
@@ -75,36 +75,39 @@ class Config:
     seed: int = task(0, "seed of every random number generator", at_least=0, at_most=2**63 - 1)
     preset: str = task(
         "author",
-        "settings to start from: `author` (published since 2019), `paper` (2018), `pixels` (ours, for images), or `td7`",
+        "settings to start from: `author` (published since 2019), `paper` (2018), `pixels` (ours, for images), `td7`",
         choices=("author", "paper", "pixels", "td7"),
     )
-
-    algorithm: str = of_algorithm(
-        "td3", "`td3`, or `td7`: TD3 with the additions below", source="td7: " + TD7, choices=("td3", "td7")
+    algorithm: str = task(
+        "td3",
+        "what learns: `td3`, or `td7`, TD3 with the additions in the group TD7",
+        source="td7: " + TD7,
+        choices=("td3", "td7"),
     )
-    gamma: float = of_algorithm(
+
+    gamma: float = learning(
         0.99, "discount factor; a larger one looks further ahead", source=PAPER, at_least=0, at_most=1
     )
-    n_step: int = of_algorithm(
+    n_step: int = learning(
         1, "rewards summed before a target uses the critics; fewer where an episode ends", at_least=1, at_most=1_000
     )
-    reward_scale: float = of_algorithm(
+    reward_scale: float = learning(
         1.0, "multiplies the rewards that the critics learn from; returns stay unscaled", at_least=1e-6, at_most=1e6
     )
-    tau: float = of_algorithm(
+    tau: float = learning(
         0.005, "soft update rate of the target networks, at each delayed update", source=PAPER, above=0, at_most=1
     )
-    policy_delay: int = of_algorithm(
+    policy_delay: int = learning(
         2, "critic updates per update of actor and target networks", source=PAPER, at_least=1, at_most=10**6
     )
-    target_noise: float = of_algorithm(
+    target_noise: float = learning(
         0.2, "standard deviation of target action noise, in half action ranges", source=PAPER, at_least=0, at_most=10**6
     )
-    noise_clip: float = of_algorithm(
+    noise_clip: float = learning(
         0.5, "largest noise on target actions, in half action ranges", source=PAPER, at_least=0, at_most=10**6
     )
-    actor_lr: float = of_algorithm(3e-4, "Adam's learning rate for the actor", source=AUTHOR, above=0, at_most=1)
-    critic_lr: float = of_algorithm(3e-4, "Adam's learning rate for the critics", source=AUTHOR, above=0, at_most=1)
+    actor_lr: float = learning(3e-4, "Adam's learning rate for the actor", source=AUTHOR, above=0, at_most=1)
+    critic_lr: float = learning(3e-4, "Adam's learning rate for the critics", source=AUTHOR, above=0, at_most=1)
 
     embedding_size: int = td7(
         256, "numbers of an embedding of states and of state-action pairs; 0: none", at_least=0, at_most=65_536

@@ -96,7 +96,13 @@ def parameters(config: Config, layout: Layout, action_size: int) -> int:
         encoder = encoder_of(layout, config)
     actor = perceptron(encoder.size, config.actor_layers, action_size)
     critics = 2 * perceptron(encoder.size + action_size, config.critic_layers, 1)
-    return actor + critics + sum(tensor.numel() for tensor in encoder.parameters())
+    counted = actor + critics + sum(tensor.numel() for tensor in encoder.parameters())
+    if config.algorithm == "td3" or not config.embedding_size:
+        return counted
+    z, (first, *_) = config.embedding_size, (*config.actor_layers, config.embedding_size)
+    f = perceptron(encoder.size, config.embedding_hidden, z)
+    g = perceptron(z + action_size, config.embedding_hidden, z)
+    return counted + f + g + first * (encoder.size + z) + 2 * first * (encoder.size + action_size + 2 * z)
 
 
 def layers_of(config: Config) -> str:

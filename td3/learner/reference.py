@@ -92,18 +92,18 @@ class NumpyAdam:
                 x -= self.lr * unbiased[0] / (np.sqrt(unbiased[1]) + EPSILON)
 
 
-def forward(layers: Layers, x: Array) -> list[Array]:
-    """Returns the input, every hidden activation, and the last layer's output, without an activation."""
+def forward(layers: Layers, x: Array, elu: bool = False) -> list[Array]:
+    """Returns the input, every hidden activation, a ReLU or an ELU, and the last layer's output, without one."""
     trace = [x]
     for index, (w, b) in enumerate(layers):
         x = x @ w + b
         if index < len(layers) - 1:
-            x = np.where(x > 0, x, 0.0)
+            x = np.where(x > 0, x, np.expm1(np.minimum(x, 0.0)) if elu else 0.0)
         trace.append(x)
     return trace
 
 
-def backward(layers: Layers, trace: list[Array], grad: Array) -> tuple[Layers, Array]:
+def backward(layers: Layers, trace: list[Array], grad: Array, elu: bool = False) -> tuple[Layers, Array]:
     """Returns the loss's gradient at every weight and bias and at the input, given that at the output."""
     gradients: Layers = []
     for index in reversed(range(len(layers))):
@@ -111,7 +111,7 @@ def backward(layers: Layers, trace: list[Array], grad: Array) -> tuple[Layers, A
         gradients.insert(0, (trace[index].T @ grad, grad.sum(axis=0)))
         grad = grad @ w.T
         if index > 0:
-            grad = grad * (trace[index] > 0)
+            grad = grad * np.where(trace[index] > 0, 1.0, trace[index] + 1.0 if elu else 0.0)
     return gradients, grad
 
 

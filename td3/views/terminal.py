@@ -54,7 +54,8 @@ class PlainView:
         elif isinstance(event, Found):
             say(*found(event, self.folder, self.config))
         elif isinstance(event, Evaluated):
-            self._line(event.step, f"return {event.evaluation.mean:9.1f} ± {event.evaluation.std:.1f}")
+            kept = f", checkpoint {event.checkpoint.mean:.1f}" if event.checkpoint else ""
+            self._line(event.step, f"return {event.evaluation.mean:9.1f} ± {event.evaluation.std:.1f}{kept}")
         elif isinstance(event, Measured) and not self.config.eval_every:
             tenth = 10 * event.step // self.config.steps
             if tenth > self._tenth:

@@ -17,6 +17,12 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--episodes", metavar="N", default="10", help="how many (default: 10)")
     parser.add_argument("--seed", metavar="N", default="0", help="seed of the episodes (default: 0)")
     parser.add_argument("--checkpoint", metavar="WHICH", default="last", help="last (default), best, or a step")
+    parser.add_argument(
+        "--policy",
+        metavar="WHICH",
+        default="current",
+        help="current (default), or checkpoint: what TD7 kept as its best",
+    )
     add_trust(parser)
     add_parts(parser, ("learner",))
 
@@ -32,7 +38,7 @@ def run(chosen: Namespace) -> int:
     from td3.learner.making import use_threads
 
     use_threads(1)  # one observation at a time gives two threads nothing to share
-    agent = load(chosen.run, chosen.checkpoint, chosen.env, chosen.trust, **parts)
+    agent = load(chosen.run, chosen.checkpoint, chosen.env, chosen.trust, policy=chosen.policy, **parts)
     for note in agent.notes:
         say(f"Note: {note}")
     evaluation = evaluate(agent, episodes, seed)
