@@ -29,6 +29,15 @@ constexpr int WIDTH = FLOATS, ROWS = TILE_ROWS, VECTORS = TILE_VECTORS;
 #include "critic_pass.inl"
 #include "actor_pass.inl"
 #include "acting.inl"
+#include "norm.inl"
+#include "td7_networks.inl"
+#include "td7_workspace.inl"
+#include "td7_tasks.inl"
+#include "td7_engine.inl"
+#include "embedding_pass.inl"
+#include "td7_critic_pass.inl"
+#include "td7_actor_pass.inl"
+#include "td7_acting.inl"
 #include "peak.inl"
 }  // namespace td3::PROCESSOR
 

@@ -53,6 +53,17 @@ static void backward(const Layers& network, WeightOrder order, Rows rows, std::v
     }
 }
 
+// From a layer's deltas to the gradient in those of its inputs that are the first `columns` of a packed weight.
+static void backward_to_inputs(const Layer& layer, const Packed& packed, int columns, Rows rows, Matrix& deltas,
+                               Matrix& to) {
+    Product p{};
+    p.rows = rows.count(), p.columns = columns, p.depth = layer.outputs;
+    p.a = deltas.at(rows.from), p.a_row = deltas.row, p.a_step = 1;
+    p.b = packed.memory.data(), p.b_step = PANEL, p.b_panel = static_cast<ptrdiff_t>(layer.outputs) * PANEL;
+    p.c = to.at(rows.from), p.c_row = to.row;
+    multiply(p);
+}
+
 // x, or the bound −most or most that it is beyond; NaN stays NaN.
 static INLINE float within(float x, float most) { return x > most ? most : x < -most ? -most : x; }
 
