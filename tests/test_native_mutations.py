@@ -10,7 +10,7 @@ import re
 import shutil
 
 import pytest
-from native_build import CHECKS, COMPILER, LIBRARY, flags_of_setup, needs_compiler, run
+from native_build import ABSENT, CHECKS, COMPILER, LIBRARY, flags_of_setup, needs_compiler, run
 
 pytestmark = [needs_compiler, pytest.mark.timeout(600)]
 
@@ -92,18 +92,6 @@ CAMPAIGN = [
 MUTANTS = [pytest.param(*one, id=one[0]) for one in ALWAYS] + [
     pytest.param(*one, id=one[0], marks=pytest.mark.campaign) for one in CAMPAIGN
 ]
-
-# No kernels but the portable ones, whose source compiles in a second.
-ABSENT = """
-#include "kernels.h"
-namespace td3 {
-extern const Kernels wide_kernels;
-const Kernels avx512_kernels = {"avx512", [] { return false; }, nullptr, nullptr};
-const Kernels avx2_kernels = {"avx2", [] { return false; }, nullptr, nullptr};
-const Kernels wide_kernels = {"wide", [] { return false; }, nullptr, nullptr};
-}
-"""
-
 
 @pytest.fixture(scope="module")
 def objects(tmp_path_factory):

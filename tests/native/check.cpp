@@ -204,7 +204,7 @@ constexpr double kFloor = 0.75;  // with prioritised sampling: some errors are b
 
 Td3Settings settings_of(double floor) {
     Td3Settings settings = kSettings;
-    settings.floor = floor;
+    settings.loss_floor = floor;
     return settings;
 }
 

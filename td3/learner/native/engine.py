@@ -188,7 +188,7 @@ class Bindings:
         self.source = Source(learner)
         self.groups = [optimizer.param_groups[0].copy() for optimizer in optimizers]  # its values may change
         others = {"actor_lr": self.groups[0]["lr"], "critic_lr": self.groups[1]["lr"], "gamma": learner.memory.gamma}
-        others["floor"] = floor_of(learner.config)
+        others["loss_floor"] = floor_of(learner.config)
         self.settings = library.Settings(
             *(others[name] if name in others else getattr(learner.config, name) for name in library.SETTINGS)
         )

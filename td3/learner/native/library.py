@@ -43,7 +43,7 @@ class Memory(Structure):
 
 
 # What an update reads of a Config, and the floor of its loss.
-SETTINGS = ("gamma", "tau", "target_noise", "noise_clip", "actor_lr", "critic_lr", "floor")
+SETTINGS = ("gamma", "tau", "target_noise", "noise_clip", "actor_lr", "critic_lr", "loss_floor")
 
 
 class Settings(Structure):
@@ -67,7 +67,7 @@ class TD7Settings(Structure):
 
     _fields_ = [
         *((name, c_double) for name in ("gamma", "rate", "target_noise", "noise_clip", "actor_lr", "critic_lr")),
-        *((name, c_double) for name in ("floor", "embedding_lr", "low", "high")),
+        *((name, c_double) for name in ("loss_floor", "embedding_lr", "low", "high")),
         *((name, c_int64) for name in ("clip_targets", "both_critics")),
     ]
 

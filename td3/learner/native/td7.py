@@ -102,7 +102,7 @@ class TD7Bindings:
             noise_clip=config.noise_clip,
             actor_lr=actor_lr,
             critic_lr=critic_lr,
-            floor=floor_of(config),
+            loss_floor=floor_of(config),
             embedding_lr=embedding_lr,
             clip_targets=config.clip_targets,
             both_critics=config.actor_loss == "both",

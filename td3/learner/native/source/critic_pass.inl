@@ -38,7 +38,7 @@ inline void CompiledEngine::critic_pass(Rows rows) {
     }
 
     float* q[2] = {outputs_.q1, outputs_.q2};
-    const auto floor = static_cast<float>(settings_.floor);
+    const auto floor = static_cast<float>(settings_.loss_floor);
     for (int which = 0; which < 2; ++which) {
         // 10 · Both critics evaluate the stored (s, a).
         critic_forward(which, Weights::online, rows, work_.input, q[which]);

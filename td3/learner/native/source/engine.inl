@@ -70,7 +70,7 @@ class CompiledEngine final : public Engine, Job {
 
     void write_means(bool delayed, double* means) const {
         double critic = 0, actor = 0, q1 = 0, q2 = 0, target = 0;
-        const auto floor = static_cast<float>(settings_.floor);
+        const auto floor = static_cast<float>(settings_.loss_floor);
         for (int i = 0; i < batch_; ++i) {
             // In float32, as in td3.py: a loss that overflows becomes infinite and is noticed.
             const float d1 = outputs_.q1[i] - outputs_.target[i], d2 = outputs_.q2[i] - outputs_.target[i];

@@ -46,7 +46,7 @@ inline void CompiledTd7Engine::critic_pass(Rows rows) {
     embed(Weights::online, rows, work_.input);
     embed_pair(Weights::online, rows, work_.input);
     float* q[2] = {outputs_.q1, outputs_.q2};
-    const auto floor = static_cast<float>(settings_.floor);
+    const auto floor = static_cast<float>(settings_.loss_floor);
     for (int which = 0; which < 2; ++which) {
         critic_forward(which, Weights::online, rows, work_.input, q[which]);
 

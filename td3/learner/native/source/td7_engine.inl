@@ -95,7 +95,7 @@ class CompiledTd7Engine final : public Td7Engine, Job {
 
     void write_means(bool delayed, double* means) const {
         double critic = 0, actor = 0, q1 = 0, q2 = 0, target = 0, prediction = 0;
-        const auto floor = static_cast<float>(settings_.floor);
+        const auto floor = static_cast<float>(settings_.loss_floor);
         float smallest = outputs_.target[0], largest = smallest;
         for (int i = 0; i < batch_; ++i) {
             // In float32, as in td7.py: a loss that overflows becomes infinite and is noticed.

@@ -17,11 +17,12 @@ struct Td7Networks {
           embedding_hidden(shape.embedding_hidden, shape.embedding_hidden + shape.embedding_layers - 1),
           actor_hidden(shape.actor_hidden, shape.actor_hidden + shape.actor_layers - 1),
           critic_hidden(shape.critic_hidden, shape.critic_hidden + shape.critic_layers - 1) {
-        const int actor_width = actor_hidden[0], critic_width = critic_hidden[0], never = 1'000'000;
+        const int actor_width = actor_hidden[0], never = 1'000'000;
         add(fixed_f, observations, embedding_hidden, embedding, !acting, never);
         add(actor_linear, observations, {}, actor_width, !acting, never);
         add(actor, actor_width + embedding, actor_hidden, actions, !acting, acting ? never : 0);
         if (acting) return;
+        const int critic_width = critic_hidden[0];
         add(fixed_g, embedding + actions, embedding_hidden, embedding, true, 1);
         add(f, observations, embedding_hidden, embedding, false, 1);
         add(g, embedding + actions, embedding_hidden, embedding, false, 0);
