@@ -45,7 +45,8 @@ def report(session: Session, pending: Pending, goal: int) -> Iterator[Event]:
         if config.diagnose and progress.last_evaluation is None and not session.evidence.probe:
             yield from probed(session)
         yield (evaluated := evaluate(session))
-        yield from restarted(session, session.restarts.notes(evaluated.evaluation.failures))
+        failures = evaluated.evaluation.failures + (evaluated.checkpoint.failures if evaluated.checkpoint else ())
+        yield from restarted(session, session.restarts.notes(failures))
         yield from findings(session)
     if not last:
         progress.stopped = stop = why_stop(config, progress, step)

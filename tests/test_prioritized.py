@@ -12,7 +12,9 @@ from tiny import batch, no_noise, tiny
 
 import td3
 from td3.config import Config
+from td3.learner import Learner
 from td3.learner.losses import lap_loss
+from td3.learner.native.engine import NativeLearner
 from td3.replay import Memory, PrioritizedSampler
 from td3.replay.prioritized import LARGEST, BlockSums
 from td3.types import Layout, Transitions
@@ -99,10 +101,10 @@ def test_the_sums_stay_those_of_the_rows_and_come_back_to_the_bit():
     assert np.array_equal(
         resumed.sample(np.random.default_rng(9), 1_000), sampler.sample(np.random.default_rng(9), 1_000)
     )
-    for mine, other in zip(resumed.sums._levels, sampler.sums._levels, strict=True):
-        assert torch.equal(mine, other)
+    for mine, other in zip(resumed.sums.levels, sampler.sums.levels, strict=True):
+        assert np.array_equal(mine, other)
     blocks = sampler.priority.reshape(-1, 32).sum(axis=1, dtype=np.float64)
-    assert sampler.sums._levels[1][: len(blocks)].numpy() == close(blocks, rel=1e-15)
+    assert sampler.sums.levels[1][: len(blocks)] == close(blocks, rel=1e-15)
 
 
 def test_a_share_is_found_where_the_running_sum_passes_it():
@@ -193,8 +195,31 @@ class Own(td3.UniformSampler):
 
 
 @needs_native
-def test_the_native_engine_says_in_one_sentence_what_it_does_not_do():
-    started = next(td3.train(Config(**{**SMALL, "sampling": "lap"})))
-    assert started.summary["engine"] == "torch" and [note for note in started.notes if "lap" in note]
-    with pytest.raises(td3.ConfigError, match=r"^engine must be torch.*lap.*'native'"):
-        next(td3.train(Config(**SMALL, sampling="lap", engine="native")))
+def test_both_engines_learn_alike_by_errors():
+    config = Config(env="X-v0", hidden=(16, 12), batch_size=32, buffer_size=64, sampling="lap", priority_floor=0.7)
+    learners = [kind(Layout(3), 2, config, 0) for kind in (Learner, NativeLearner)]
+    rng = np.random.default_rng(0)
+    wide = [rng.standard_normal((64, size)).astype(np.float32) for size in (3, 2, 3)]
+    reward, ends = 3 * rng.standard_normal(64).astype(np.float32), rng.random(64) < 0.1
+    means = []
+    for learner in learners:
+        learner.store(Transitions.in_a_row(wide[0], np.clip(wide[1], -1, 1), reward, wide[2], ends))
+        rngs = np.random.default_rng(1), np.random.default_rng(2)
+        means.append([learner.learn(*rngs).means()[0].item() for _ in range(50)])
+    assert means[0] == close(means[1], rel=1e-4)
+    assert learners[0].sampler.priority == close(learners[1].sampler.priority, rel=1e-4)
+    assert len(set(learners[0].sampler.priority)) > 30
+    for name, network in learners[0].networks().items():
+        for one, other in zip(network.parameters(), learners[1].networks()[name].parameters(), strict=True):
+            assert (one - other).abs().max() <= 1e-4 * one.abs().max()
+
+
+@needs_native
+def test_the_native_engine_resumes_to_the_same_bytes(tmp_path):
+    config = Config(**{**SMALL, "sampling": "lap", "engine": "native"})
+    list(td3.train(config, tmp_path / "whole"))
+    for event in td3.train(config, tmp_path / "stopped"):
+        if isinstance(event, td3.Stepped) and event.step == 70:
+            break
+    list(td3.resume(tmp_path / "stopped"))
+    assert contents(tmp_path / "whole") == contents(tmp_path / "stopped")

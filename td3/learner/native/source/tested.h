@@ -15,6 +15,7 @@
     "td3.learner.td3:Learner.update 085d95dcc69be1ac\n" \
     "td3.learner.td3:Learner.policy b184c205ea776278\n" \
     "td3.learner.td3:Learner.act b66034577fa21670\n" \
+    "td3.learner.losses:lap_loss 7fb36ceb5ad506bd\n" \
     "td3.learner.networks:Actor.forward 5b402f4463964fe2\n" \
     "td3.learner.networks:Critics.forward 34330be4cf9a4400\n" \
     "td3.learner.networks:Critics.first a8338fc29bdfdec0\n" \
