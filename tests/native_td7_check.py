@@ -56,9 +56,7 @@ def own(critics: nn.Module):
 
 def near(ours, theirs) -> bool:
     with torch.no_grad():
-        return all(
-            bool(((x - y).abs() <= TOLERANCE * y.abs().max()).all()) for x, y in zip(ours, theirs, strict=True)
-        )
+        return all(bool(((x - y).abs() <= TOLERANCE * y.abs().max()).all()) for x, y in zip(ours, theirs, strict=True))
 
 
 def wrong_quantities(config: Config):

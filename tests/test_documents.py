@@ -70,7 +70,10 @@ def test_the_native_engine_names_the_same_steps_in_the_same_words():
 
 
 def test_the_native_engine_names_the_steps_of_the_second_algorithm_in_its_words():
-    source, files = ROOT / "td3/learner/native/source", ("embedding_pass", "td7_critic_pass", "td7_actor_pass", "td7_tasks")
+    source, files = (
+        ROOT / "td3/learner/native/source",
+        ("embedding_pass", "td7_critic_pass", "td7_actor_pass", "td7_tasks"),
+    )
     native = "".join((source / f"{name}.inl").read_text() for name in files)
     titles = dict(re.findall(r"# (\d+½?) · ([^:;.\n]+)", (ROOT / "td3/learner/td7.py").read_text()))
     steps = re.findall(r"// (\d+½?) · ([^:;.\n]+)", native)

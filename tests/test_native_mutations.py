@@ -93,6 +93,7 @@ MUTANTS = [pytest.param(*one, id=one[0]) for one in ALWAYS] + [
     pytest.param(*one, id=one[0], marks=pytest.mark.campaign) for one in CAMPAIGN
 ]
 
+
 @pytest.fixture(scope="module")
 def objects(tmp_path_factory):
     """Compiles what no mutant changes, once."""

@@ -73,7 +73,10 @@ def objects(tmp_path_factory):
     """Compiles what no mutant changes, once."""
     folder = tmp_path_factory.mktemp("objects")
     (folder / "absent.cpp").write_text(ABSENT)
-    return [compiled(source, folder) for source in (LIBRARY / "interface.cpp", LIBRARY / "thread_pool.cpp", folder / "absent.cpp")]
+    return [
+        compiled(source, folder)
+        for source in (LIBRARY / "interface.cpp", LIBRARY / "thread_pool.cpp", folder / "absent.cpp")
+    ]
 
 
 def compiled(source, folder):

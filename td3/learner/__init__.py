@@ -87,7 +87,7 @@ def switched(learner: Learner, engine: str) -> Learner:
     """The same learner performed by another engine; no number is copied or changed."""
     page = PAGES.get(type(learner), type(learner))
     kind = PERFORMED.get(page, page) if engine == "native" else page
-    if type(learner) is kind and (kind in PAGES or not isinstance(learner, Native)):
+    if type(learner) is kind and (kind in PAGES if engine == "native" else not isinstance(learner, Native)):
         return learner
     if page not in PERFORMED or (engine == "native" and why_not_learner(learner)):
         reason = why_not_learner(learner)

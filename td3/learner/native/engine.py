@@ -174,8 +174,8 @@ class NativeLearner(Native):
             addresses_of(self.actor, self.actor_target, self.actor_optimizer),
             addresses_of(self.critics, self.critic_targets, self.critics_optimizer),
         )
-        self._bindings = Bindings(self)
-        return self._bindings
+        self._bindings = bindings = Bindings(self)
+        return bindings
 
 
 class Bindings:

@@ -1,6 +1,6 @@
 """Batches and updates of the native engine, taken apart only when somebody looks at them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -58,7 +58,7 @@ class NativeUpdate:
 
     def _take_apart(self) -> Update:
         next_action, next_q1, next_q2, target, q1, q2 = self._parts(5)
-        return self._update(next_action, next_q1, next_q2, torch.minimum(next_q1, next_q2), target, q1, q2)
+        return self._update([next_action, next_q1, next_q2, torch.minimum(next_q1, next_q2), target, q1, q2])
 
     def _parts(self, values: int) -> tuple[Tensor, ...]:
         """Splits the outputs into the next actions and so many values of each row."""
@@ -66,9 +66,9 @@ class NativeUpdate:
         first, *others = torch.from_numpy(self._outputs).split([self._rows * actions, *[self._rows] * values])
         return first.view(self._rows, actions), *others
 
-    def _update(self, *tensors: Tensor) -> Update:
+    def _update(self, tensors: Iterable[Tensor]) -> Update:
         critic_loss, actor_loss = self._means[:2].float()
-        return Update(*tensors, critic_loss, actor_loss if self.delayed else None)
+        return Update._make([*tensors, critic_loss, actor_loss if self.delayed else None])
 
     def __getattr__(self, name: str) -> Any:
         if name not in Update._fields:
@@ -82,4 +82,4 @@ class NativeTD7Update(NativeUpdate):
     __slots__ = ()
 
     def _take_apart(self) -> Update:
-        return self._update(*self._parts(6))
+        return self._update(self._parts(6))

@@ -195,6 +195,7 @@ def check_adam(optimizer: Any, network: Any, name: str) -> None:
 
 def tensors_of(network: Any) -> list[Tensor]:
     """Returns weight and bias of each linear layer of a checked network, in the library's order."""
+    layers: list[Any]
     if isinstance(network, Embedding):
         layers = [*list(network.f)[::2], *list(network.g)[::2]]
     else:

@@ -46,8 +46,8 @@ class NativeTD7Learner(Native, TD7Learner):
             addresses_of(self.actor, self.actor_target, self.actor_optimizer),
             addresses_of(self.critics, self.critic_targets, self.critics_optimizer),
         )
-        self._bindings = TD7Bindings(self)
-        return self._bindings
+        self._bindings = bindings = TD7Bindings(self)
+        return bindings
 
     def perform(self, source: library.Memory, indices: Any, noise: Tensor) -> Update:
         """Performs one update on these rows."""

@@ -11,7 +11,6 @@
     "td3.learner.td3:Learner.load_batch 8d13abbaaa747147\n" \
     "td3.learner.td3:Learner.target 430cb306a8ee1181\n" \
     "td3.learner.td3:Learner.distance ef88be85af67c293\n" \
-    "td3.learner.losses:lap_loss 7fb36ceb5ad506bd\n" \
     "td3.learner.td3:Learner.update 085d95dcc69be1ac\n" \
     "td3.learner.td3:Learner.policy b184c205ea776278\n" \
     "td3.learner.td3:Learner.act b66034577fa21670\n" \
