@@ -1,6 +1,7 @@
 """The native engine of TD7 against its page: the same gradients, updates, copies and priorities on any threads."""
 
 import copy
+import json
 import pickle
 from dataclasses import replace
 
@@ -17,6 +18,7 @@ from td3.learner.native.td7 import NativeTD7Learner, NativeTD7Policy
 from td3.learner.networks import act
 from td3.learner.selftest import LIMITS, compare_td7
 from td3.learner.td7 import TD7Learner
+from td3.recording import Recorder
 from td3.types import Batch, Layout, Transitions
 
 pytestmark = needs_native
@@ -164,6 +166,30 @@ def test_auto_takes_the_native_engine_and_a_run_resumes_to_the_byte(tmp_path):
     whole, halves = (td3.load(tmp_path / name) for name in ("whole", "halves"))
     seen = np.random.default_rng(0).standard_normal((20, 3)).astype(np.float32)
     assert all((whole.act(one) == halves.act(one)).all() for one in seen)
+
+
+def numbers_in(value):
+    """Yields every number of a recorded line, in its order."""
+    if isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from numbers_in(one)
+    elif isinstance(value, float | int):
+        yield float(value)
+
+
+def test_a_recorded_update_tells_what_it_tells_of_the_page(tmp_path):
+    written = []
+    for learner in map(stored, both(replace(SMALL, log_every=1, steps=100, policy_delay=1), 5, 2)):
+        path, generators = tmp_path / f"{type(learner).__name__}.jsonl", rngs()
+        recorder = Recorder(path, learner.config, 0, clock=lambda: 0.0)
+        for number in range(1, 8):  # with a copy of the targets
+            learner.learn(*generators, recorder.observing(number, learner.updates) or recorder)
+        recorder.close()
+        assert recorder.problem is None
+        written.append([list(numbers_in(json.loads(line))) for line in path.read_bytes().splitlines()])
+    assert len(written[0]) == 7 and len(written[0][0]) > 200
+    for ours, theirs in zip(*written, strict=True):
+        assert ours == pytest.approx(theirs, rel=1e-3, abs=1e-4)
 
 
 def test_what_others_write_to_the_embedding_or_a_setting_is_noticed():
