@@ -13,6 +13,17 @@ ROOT = Path(__file__).parents[1]
 LIBRARY, CHECKS = ROOT / "td3/learner/native/source", ROOT / "tests/native"
 COMPILER = next(filter(None, map(shutil.which, ("c++", "g++", "clang++"))), None)
 
+# No kernels but the portable ones, whose source compiles in a second.
+ABSENT = """
+#include "kernels.h"
+namespace td3 {
+extern const Kernels wide_kernels;
+const Kernels avx512_kernels = {"avx512", [] { return false; }, nullptr, nullptr, nullptr};
+const Kernels avx2_kernels = {"avx2", [] { return false; }, nullptr, nullptr, nullptr};
+const Kernels wide_kernels = {"wide", [] { return false; }, nullptr, nullptr, nullptr};
+}
+"""
+
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C++ compiler here")
 
 

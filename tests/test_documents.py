@@ -69,6 +69,18 @@ def test_the_native_engine_names_the_same_steps_in_the_same_words():
         assert words.strip().lower() == titles[number].strip().lower()
 
 
+def test_the_native_engine_names_the_steps_of_the_second_algorithm_in_its_words():
+    source, files = (
+        ROOT / "td3/learner/native/source",
+        ("embedding_pass", "td7_critic_pass", "td7_actor_pass", "td7_tasks"),
+    )
+    native = "".join((source / f"{name}.inl").read_text() for name in files)
+    titles = dict(re.findall(r"# (\d+½?) · ([^:;.\n]+)", (ROOT / "td3/learner/td7.py").read_text()))
+    steps = re.findall(r"// (\d+½?) · ([^:;.\n]+)", native)
+    assert [number for number, _ in steps] == ["4½", *map(str, range(5, 16))]
+    assert dict(steps) == {number: words for number, words in titles.items() if number not in ("1", "2", "3")}
+
+
 def test_the_documents_titles_are_the_pictures_titles():
     pictures = script(ROOT / "docs/pictures.py")
     titles = re.findall(r"^## \d+ · (.+)$", STEPS_TEXT, re.MULTILINE)

@@ -10,7 +10,7 @@ import re
 import shutil
 
 import pytest
-from native_build import CHECKS, COMPILER, LIBRARY, flags_of_setup, needs_compiler, run
+from native_build import ABSENT, CHECKS, COMPILER, LIBRARY, flags_of_setup, needs_compiler, run
 
 pytestmark = [needs_compiler, pytest.mark.timeout(600)]
 
@@ -38,8 +38,8 @@ CAMPAIGN = [
     ("noise clipped on one side", "next_action", CRITIC, "std::min(std::max(noise[j] * scale, -clip), clip)", "std::min(noise[j] * scale, clip)"),
     ("noise not scaled", "next_action", CRITIC, "noise[j] * scale", "noise[j]"),
     ("one noise for the whole batch", "next_action", CRITIC, "noise_ + static_cast<ptrdiff_t>(i) * actions", "noise_"),
-    ("no smoothing", "next_action", CRITIC, "clip_action(action[j] + clipped_noise)", "clip_action(action[j])"),
-    ("no clamp of a'", "next_action", CRITIC, "clip_action(action[j] + clipped_noise)", "action[j] + clipped_noise"),
+    ("no smoothing", "next_action", CRITIC, "within(action[j] + clipped_noise, 1.0f)", "within(action[j], 1.0f)"),
+    ("no clamp of a'", "next_action", CRITIC, "within(action[j] + clipped_noise, 1.0f)", "action[j] + clipped_noise"),
     ("the critics evaluate a'", "next_q", CRITIC, "critic_forward(0, Weights::target", "critic_forward(0, Weights::online"),
     ("one critic target twice", "next_q", CRITIC, "critic_forward(1, Weights::target", "critic_forward(0, Weights::target"),
     ("the first target alone", "target", CRITIC, "q2 < q1 || q2 != q2 ? q2 : q1", "q1"),
@@ -52,12 +52,17 @@ CAMPAIGN = [
     ("the reward of another row", "target", CRITIC, "memory_.reward[row]", "memory_.reward[i]"),
     ("the critics evaluate (s', a')", "q", CRITIC, "critic_forward(which, Weights::online, rows, work_.input", "critic_forward(which, Weights::online, rows, work_.next_input"),
     ("the critic targets evaluate (s, a)", "q", CRITIC, "critic_forward(which, Weights::online", "critic_forward(which, Weights::target"),
-    ("the first critic's loss alone", "critic loss", ENGINE, "critic += d1 * d1 + d2 * d2", "critic += d1 * d1"),
+    ("the first critic's loss alone", "critic loss", ENGINE, ": d1 * d1 + d2 * d2;", ": d1 * d1;"),
     ("a loss without its factor two", "critics' gradient", CRITIC, "(2.0f / batch_)", "(1.0f / batch_)"),
     ("a sum for the mean of the critics' loss", "critics' gradient", CRITIC, "(2.0f / batch_)", "2.0f"),
-    ("one error for both critics", "critics' gradient", CRITIC, "(q[which][i] - ", "(q[0][i] - "),
+    ("one error for both critics", "critics' gradient", CRITIC, "error = q[which][i] - ", "error = q[0][i] - "),
+    ("a squared loss with prioritised sampling", "critics' gradient", CRITIC, "floor > 0 ? within(error, floor) * (1.0f / batch_) :", ""),
+    ("a loss that grows without a bound with prioritised sampling", "critics' gradient", CRITIC, "within(error, floor)", "error"),
+    ("the floor's factor two", "critics' gradient", CRITIC, "(1.0f / batch_)", "(2.0f / batch_)"),
+    ("no half in the loss below the floor", "critic loss", LAYERS, "0.5f * size * size", "size * size"),
+    ("no floor in the loss above it", "critic loss", LAYERS, ": floor * size", ": size"),
     ("the critics learn the wrong way", "critics' gradient", CRITIC, "(2.0f / batch_)", "(-2.0f / batch_)"),
-    ("gradients through closed ReLUs", "critics' gradient", LAYERS, "p.epilogue = Epilogue::mask", "p.epilogue = Epilogue::none"),
+    ("gradients through closed ReLUs", "critics' gradient", LAYERS, "p.epilogue = slope", "p.epilogue = Epilogue::none"),
     ("Adam's mean forgets faster", "critics' gradient", ADAM, "BETA1 = 0.9,", "BETA1 = 0.8,"),
     ("Adam's square forgets faster", "critics' gradient", ADAM, "BETA2 = 0.999", "BETA2 = 0.99"),
     ("a square without its gradient squared", "critics' gradient", ADAM, "constant<Numbers>(1 - BETA2) * g * g", "constant<Numbers>(1 - BETA2) * g"),
@@ -87,17 +92,6 @@ CAMPAIGN = [
 MUTANTS = [pytest.param(*one, id=one[0]) for one in ALWAYS] + [
     pytest.param(*one, id=one[0], marks=pytest.mark.campaign) for one in CAMPAIGN
 ]
-
-# No kernels but the portable ones, whose source compiles in a second.
-ABSENT = """
-#include "kernels.h"
-namespace td3 {
-extern const Kernels wide_kernels;
-const Kernels avx512_kernels = {"avx512", [] { return false; }, nullptr, nullptr};
-const Kernels avx2_kernels = {"avx2", [] { return false; }, nullptr, nullptr};
-const Kernels wide_kernels = {"wide", [] { return false; }, nullptr, nullptr};
-}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +163,7 @@ def test_a_mutant_of_the_library_gives_a_wrong_number(name, quantity, file, righ
 
 
 def test_a_crash_and_a_nan_are_no_wrong_numbers(tmp_path, objects):
-    crashing = check_program(tmp_path, objects, CRITIC, "load_batch(rows);", "std::abort();")
+    crashing = check_program(tmp_path, objects, CRITIC, "load_batch(memory_", "std::abort(), load_batch(memory_")
     with pytest.raises(AssertionError, match="check ended with -6"):
         run([crashing], status=1, timeout=300)
     assert wrong_quantities("1+1 (3) x7 portable: target: differs by inf; the scale is 1, allowed is 5e-06 of it") == []

@@ -300,7 +300,7 @@ def test_what_cannot_be_is_refused_in_one_sentence():
     with refusal(td3.ConfigError, "algorithm", "td7"):
         next(td3.train(Config(**TD7), learner=Plain))
     with refusal(td3.ConfigError, "engine", "native"):
-        next(td3.train(Config(**{**TD7, "engine": "native"})))
+        next(td3.train(Config(**{**TD7, "engine": "native", "embedding_size": 0})))
     with refusal(td3.ConfigError, "policy", "best"):
         td3.load("nowhere", policy="best")
 

@@ -11,19 +11,23 @@ from typing import Any
 
 from td3.config import Config
 from td3.errors import ConfigError
-from td3.learner.native.engine import NativeLearner, NativePolicy
+from td3.learner.native.engine import Native, NativeLearner, NativePolicy
 from td3.learner.native.fingerprint import why_edited
 from td3.learner.native.library import Missing, kernels, tested
-from td3.learner.native.supported import Unsupported, check_learner
+from td3.learner.native.supported import Unsupported, check_learner, check_td7_learner
+from td3.learner.native.td7 import NativeTD7Learner, NativeTD7Policy
 from td3.learner.preprocessing import Normalizer
 from td3.learner.td3 import Learner
 from td3.learner.td7 import TD7Learner
 from td3.types import Float32s, Layout, Policy, Rows
 
-# Who can perform the update, by the name in `Config.engine`; `auto` takes the first that applies.
+# Who can perform TD3's update, by the name in `Config.engine`; `auto` takes the first that applies.
 ENGINES: dict[str, type[Learner]] = {"native": NativeLearner, "torch": Learner}
 
 ALGORITHMS: dict[str, type[Learner]] = {"td3": Learner, "td7": TD7Learner}  # by the name in `Config.algorithm`
+
+PERFORMED: dict[type[Learner], type[Native]] = {Learner: NativeLearner, TD7Learner: NativeTD7Learner}  # in C++
+PAGES: dict[type[Learner], type[Learner]] = {native: page for page, native in PERFORMED.items()}
 
 NATIVE_KINDS = {"vector", "category"}  # of parts of an observation; each must be passed on as it is by its encoder
 
@@ -47,28 +51,28 @@ def why_not_native(config: Config, layout: Layout | None = None, learner: Learne
             return f"the native engine reads vectors, not {part.kind}s"
     if config.device != "cpu":
         return f"the native engine runs on the cpu, not on {config.device}"
-    if config.algorithm != "td3":
-        return f"the native engine performs td3, not {config.algorithm}"
+    if config.algorithm == "td7" and not config.embedding_size:
+        return "the native engine performs td7 with an embedding, and embedding_size is 0"
     if config.compile:
         return "compile is for the torch engine"
     if not config.actor_layers or not config.critic_layers:
         return "the native engine needs at least one hidden layer"
-    if config.actor_layers != config.critic_layers:
+    if config.algorithm == "td3" and config.actor_layers != config.critic_layers:
         return "the native engine needs the same actor_hidden and critic_hidden"
     try:
         kernels()
     except Missing as problem:
         return f"the native engine is not available: {problem}"
-    return why_edited(tested()) or (why_not_learner(learner) if learner else "")
+    return why_edited(tested(), config.algorithm) or (why_not_learner(learner) if learner else "")
 
 
 def why_not_learner(learner: Learner) -> str:
     """Why the native engine cannot do what this learner does, or nothing."""
-    own = [name for name in vars(learner) if hasattr(Learner, name)]
-    if type(learner) not in (Learner, NativeLearner) or own:
+    own = [name for name in vars(learner) if hasattr(type(learner), name)]
+    if PAGES.get(type(learner), type(learner)) not in PERFORMED or own:
         return f"{type(learner).__name__} overrides methods, which the native engine would not call"
     try:
-        check_learner(learner)
+        check_td7_learner(learner) if isinstance(learner, TD7Learner) else check_learner(learner)
     except Unsupported as problem:
         return str(problem)
     return ""
@@ -81,16 +85,17 @@ def engine_name(engine: str) -> str:
 
 def switched(learner: Learner, engine: str) -> Learner:
     """The same learner performed by another engine; no number is copied or changed."""
-    kind = ENGINES[engine]
-    if type(learner) is kind or (engine == "torch" and not isinstance(learner, NativeLearner)):
+    page = PAGES.get(type(learner), type(learner))
+    kind = PERFORMED.get(page, page) if engine == "native" else page
+    if type(learner) is kind and (kind in PAGES if engine == "native" else not isinstance(learner, Native)):
         return learner
-    if type(learner) not in (Learner, NativeLearner) or (engine == "native" and why_not_learner(learner)):
+    if page not in PERFORMED or (engine == "native" and why_not_learner(learner)):
         reason = why_not_learner(learner)
         raise ConfigError(f"engine must be left as it is here: {reason}; got {engine!r}.")
     other = kind.__new__(kind)
-    state: dict[str, Any] = {name: value for name, value in vars(learner).items() if name not in NativeLearner.OWN}
+    state: dict[str, Any] = {name: value for name, value in vars(learner).items() if name not in Native.OWN}
     vars(other).update(state)
-    if isinstance(other, NativeLearner):
+    if isinstance(other, Native):
         other.prepare()
     return other
 
@@ -106,7 +111,10 @@ def policy_of(learner: Learner) -> Policy:
     usual = type(learner).policy is Learner.policy and config.engine != "torch"
     if usual and not why_not_native(config, learner.layout):
         with suppress(ConfigError):
-            policy = NativePolicy(learner.actor)
+            if isinstance(learner, TD7Learner):
+                policy: Policy = NativeTD7Policy(learner.actor, learner.critics.encoder)
+            else:
+                policy = NativePolicy(learner.actor)
             return partial(normalized, policy, learner.normalizer) if learner.normalizer else policy
     return learner.policy()
 

@@ -16,6 +16,7 @@ import torch
 from td3.config import Config
 from td3.learner import ENGINES, engine_name, why_not_native
 from td3.learner.making import one_thread
+from td3.learner.native.td7 import NativeTD7Learner
 from td3.learner.reference import Array, Layers, NumpyReference, actor_layers, critic_layers
 from td3.learner.td3 import Learner
 from td3.learner.td7 import TD7Learner
@@ -35,6 +36,7 @@ TRIALS = 3
 LIMITS = {torch.float64: 1e-9, torch.float32: 1e-4}
 PRECISIONS = {"torch": (torch.float64, torch.float32), "native": (torch.float32,)}
 CONFIG = Config(env="none", hidden=HIDDEN, batch_size=ROWS, buffer_size=1)
+TD7_ENGINES: dict[str, type[TD7Learner]] = {"native": NativeTD7Learner, "torch": TD7Learner}
 TD7_CONFIG = replace(
     CONFIG, algorithm="td7", sampling="lap", embedding_size=12, embedding_hidden=(14, 10), target_every=25
 )
@@ -66,11 +68,14 @@ def selftest(updates: int = UPDATES, seed: int = 0) -> Iterator[Result]:
             name = str(dtype).removeprefix("torch.")
             yield Result(engine_name(engine), name, updates, statistics.median(errors), LIMITS[dtype])
 
-    for dtype in PRECISIONS["torch"]:
-        with one_thread():
-            errors = [compare_td7(dtype, updates, TRIALS * seed + trial) for trial in range(TRIALS)]
-        name = str(dtype).removeprefix("torch.")
-        yield Result("torch, td7", name, updates, statistics.median(errors), LIMITS[dtype])
+    for engine, td7 in TD7_ENGINES.items():
+        if engine == "native" and why_not_native(TD7_CONFIG):
+            continue
+        for dtype in PRECISIONS[engine]:
+            with one_thread():
+                errors = [compare_td7(dtype, updates, TRIALS * seed + trial, td7) for trial in range(TRIALS)]
+            name = str(dtype).removeprefix("torch.")
+            yield Result(f"{engine_name(engine)}, td7", name, updates, statistics.median(errors), LIMITS[dtype])
 
 
 def compare(kind: type[Learner], dtype: torch.dtype, updates: int, seed: int) -> float:

@@ -198,7 +198,15 @@ Sample random_sample(const Sizes& sizes, Rng& rng) {
     return sample;
 }
 
-constexpr Td3Settings kSettings = {0.98, 0.005, 0.2, 0.5, 3e-4, 1e-3, 0};  // gamma, tau, noise, noise clip, learning rates, squares
+// gamma, tau, noise, noise clip, learning rates, and the floor of the loss: none
+constexpr Td3Settings kSettings = {0.98, 0.005, 0.2, 0.5, 3e-4, 1e-3, 0};
+constexpr double kFloor = 0.75;  // with prioritised sampling: some errors are below, some above
+
+Td3Settings settings_of(double floor) {
+    Td3Settings settings = kSettings;
+    settings.loss_floor = floor;
+    return settings;
+}
 
 // ---- the reference, in double precision ----
 
@@ -378,7 +386,7 @@ Numbers tanh_of(Numbers x) {
     return x;
 }
 
-Expected reference_update(const Sizes& sizes, const State& state, const Sample& sample, bool delayed) {
+Expected reference_update(const Sizes& sizes, const State& state, const Sample& sample, bool delayed, double floor) {
     Expected expected;
     const int batch = sizes.batch, actions = sizes.actions;
     Arrays critic_values = arrays_of(state.critics, &Tensor::value);
@@ -416,9 +424,16 @@ Expected reference_update(const Sizes& sizes, const State& state, const Sample& 
             const Pass pass = forward(critics[which], known);
             const double q = pass.output[0];
             expected.q[which].push_back(q);
-            expected.means[0] += (q - target) * (q - target) / batch;
+            const double error = q - target, size = std::abs(error);
+            double loss = error * error, slope = 2 * error;
+            if (floor > 0) {
+                loss = size < floor ? 0.5 * error * error : floor * size;
+                slope = std::clamp(error, -floor, floor);
+                kink_distance[i] = std::min(kink_distance[i], std::abs(size - floor));  // there the loss jumps
+            }
+            expected.means[0] += loss / batch;
             expected.means[2 + which] += q / batch;
-            backward(critics[which], pass, {2 * (q - target) / batch}, &gradients[which]);
+            backward(critics[which], pass, {slope / batch}, &gradients[which]);
             kink_distance[i] = std::min(kink_distance[i], pass.kink_distance);
         }
     }
@@ -548,10 +563,10 @@ struct Options {
 };
 
 void update(td3::Engine& engine, const Sizes& sizes, const Sample& sample, bool delayed, bool with_outputs,
-            Outcome& outcome) {
+            Outcome& outcome, double floor = 0) {
     double means[5];
     Floats outputs(sizes.output_count());
-    engine.update(kSettings, sample.memory(), sample.indices.data(), sample.noise.data(), delayed, means,
+    engine.update(settings_of(floor), sample.memory(), sample.indices.data(), sample.noise.data(), delayed, means,
                   with_outputs ? outputs.data() : nullptr);
     outcome.means.insert(outcome.means.end(), means, means + 5);
     if (with_outputs) outcome.outputs.insert(outcome.outputs.end(), outputs.begin(), outputs.end());
@@ -708,7 +723,7 @@ const Sizes kSizes[] = {
 };
 
 // Compares a first update, after which Adam's mean is a tenth of the gradient, and a later one; one of them is delayed.
-void check_against_reference(const Sizes& sizes, bool first_is_delayed, Rng& rng) {
+void check_against_reference(const Sizes& sizes, bool first_is_delayed, double floor, Rng& rng) {
     for (const bool fresh : {true, false}) {
         const bool delayed = fresh == first_is_delayed;
         const State state = random_state(sizes, fresh, rng);
@@ -717,10 +732,10 @@ void check_against_reference(const Sizes& sizes, bool first_is_delayed, Rng& rng
             sample.discount = Floats(sample.reward.size());
             fill_between(sample.discount, 0.5f, 1, rng);
         }
-        Expected expected = reference_update(sizes, state, sample, delayed);
+        Expected expected = reference_update(sizes, state, sample, delayed, floor);
         while (!expected.near_kink.empty()) {
             for (int row : expected.near_kink) sample.indices[row] = rng.below(sample.terminated.size());
-            expected = reference_update(sizes, state, sample, delayed);
+            expected = reference_update(sizes, state, sample, delayed, floor);
         }
         check(largest(expected.critics.mean[0]) > 0, "%s: a gradient of zero proves nothing", sizes.name().c_str());
 
@@ -729,8 +744,8 @@ void check_against_reference(const Sizes& sizes, bool first_is_delayed, Rng& rng
             Outcome& outcome = outcomes.emplace_back(Outcome{state, {}, {}});
             const auto engine = make(kernels, sizes, sizes.batch, 1);
             bind(*engine, outcome.state);
-            update(*engine, sizes, sample, delayed, true, outcome);
-            const std::string what = sizes.name() + " " + kernels;
+            update(*engine, sizes, sample, delayed, true, outcome, floor);
+            const std::string what = sizes.name() + " " + kernels + (floor > 0 ? " with a floor" : "");
             check_expected(outcome, state, expected, delayed, what);
 
             const Outcome& first = outcomes.front();
@@ -759,6 +774,163 @@ void check_threads(const Sizes& sizes, Rng& rng) {
         // After an update the engine's copies of the parameters are those that a refresh would make.
         check_same_outcome(updated(kernels, sizes, state, sample, updates, {2, false, true}), alone,
                            what + " refreshed and without outputs");
+    }
+}
+
+// ---- TD7: its numbers are compared with the page's in Python; here its memory, its threads and its packed copies ----
+
+struct Td7Sizes {
+    int64_t observations, actions, embedding;
+    std::vector<int64_t> embedding_hidden, actor_hidden, critic_hidden;
+    int batch;
+
+    Td7Shape shape() const {
+        const auto layers = [](const std::vector<int64_t>& hidden) { return static_cast<int64_t>(hidden.size()) + 1; };
+        return {observations, actions, embedding, layers(embedding_hidden), layers(actor_hidden), layers(critic_hidden),
+                embedding_hidden.data(), actor_hidden.data(), critic_hidden.data()};
+    }
+    Sizes plain() const { return {static_cast<int>(observations), static_cast<int>(actions), actor_hidden, batch}; }
+};
+
+const Td7Sizes kTd7Sizes[] = {
+    {17, 6, 20, {31, 18}, {33, 17}, {33, 17}, 50},
+    {1, 1, 1, {}, {1}, {1}, 1},
+    {3, 17, 3, {1, 5}, {30}, {14, 1, 257}, 7},
+    {40, 2, 65, {40, 130}, {130, 65}, {65, 130}, 300},
+};
+
+struct Td7State {
+    Tensors embedding, fixed, actor, critics;
+};
+
+Tensors random_tensors(std::vector<std::vector<int>> networks, int copies, Rng& rng) {
+    Tensors all;
+    for (const std::vector<int>& widths : networks) {
+        for (Tensor& tensor : random_tensors(widths, copies, true, rng)) all.push_back(std::move(tensor));
+    }
+    return all;
+}
+
+Td7State random_td7_state(const Td7Sizes& sizes, Rng& rng) {
+    const auto chain = [](int64_t inputs, const std::vector<int64_t>& hidden, int64_t outputs) {
+        std::vector<int> widths{static_cast<int>(inputs)};
+        widths.insert(widths.end(), hidden.begin(), hidden.end());
+        widths.push_back(static_cast<int>(outputs));
+        return widths;
+    };
+    const int64_t seen = sizes.observations, acts = sizes.actions, z = sizes.embedding;
+    const std::vector<std::vector<int>> encoders = {chain(seen, sizes.embedding_hidden, z),
+                                                    chain(z + acts, sizes.embedding_hidden, z)};
+    const int64_t own = sizes.actor_hidden[0], critic = sizes.critic_hidden[0];
+    return {random_tensors(encoders, 1, rng), random_tensors(encoders, 1, rng),
+            random_tensors({chain(seen, {}, own), chain(own + z, sizes.actor_hidden, acts)}, 1, rng),
+            random_tensors({chain(seen + acts, {}, critic), chain(critic + 2 * z, sizes.critic_hidden, 1)}, 2, rng)};
+}
+
+// Calls the C interface.
+class Td7Interface final : public td3::Td7Engine {
+  public:
+    Td7Interface(const std::string& kernels, const Td7Shape& shape, int64_t rows, int threads)
+        : engine_(td7_new(kernels.c_str(), &shape, rows, threads)) {
+        if (!engine_) std::exit(1);
+    }
+    ~Td7Interface() override { td7_free(engine_); }
+    void bind(const Td3Tensor* embedding, const Td3Tensor* fixed, const Td3Tensor* actor,
+              const Td3Tensor* critics) override {
+        td7_bind(engine_, embedding, fixed, actor, critics);
+    }
+    void refresh() override {}
+    void update(const Td7Settings& settings, const Td3Memory& memory, const int64_t* indices, const float* noise,
+                bool delayed, bool copied, double* means, float* outputs) override {
+        td7_update(engine_, &settings, &memory, indices, noise, delayed, copied, means, outputs);
+    }
+    void act(const float* observations, int64_t rows, float* actions) override {
+        if (!td7_act(engine_, observations, rows, actions)) std::abort();  // memory suffices here
+    }
+
+  private:
+    Td7Handle* engine_;
+};
+
+std::unique_ptr<td3::Td7Engine> make_td7(const std::string& kernels, const Td7Sizes& sizes, int64_t rows, int threads) {
+    if (kernels == td3::wide_kernels.name) return td3::wide_kernels.make_td7(sizes.shape(), rows, threads);
+    return std::make_unique<Td7Interface>(kernels, sizes.shape(), rows, threads);
+}
+
+void bind(td3::Td7Engine& engine, Td7State& state, bool acting) {
+    std::vector<Td3Tensor> bound[4];
+    Tensors* networks[4] = {&state.embedding, &state.fixed, &state.actor, &state.critics};
+    for (int i = 0; i < 4; ++i) {
+        for (Tensor& tensor : *networks[i]) {
+            if (acting) {
+                bound[i].push_back({tensor.value.data(), nullptr, nullptr, nullptr, nullptr});
+            } else {
+                bound[i].push_back({tensor.value.data(), tensor.mean.data(), tensor.square.data(), &tensor.step,
+                                    i == 0 ? nullptr : tensor.target.data()});
+            }
+        }
+    }
+    engine.bind(bound[0].data(), bound[1].data(), bound[2].data(), bound[3].data());
+    engine.refresh();
+}
+
+struct Td7Outcome {
+    Td7State state;
+    std::vector<double> means;
+    Floats actions;
+};
+
+// Six updates; every second is delayed, every third copies. Each binds again if `bound_again`.
+Td7Outcome td7_updated(const std::string& kernels, const Td7Sizes& sizes, const Td7State& state, const Sample& sample,
+                       int threads, bool bound_again) {
+    Td7Outcome outcome{state, {}, Floats(sample.reward.size() * static_cast<size_t>(sizes.actions))};
+    const auto engine = make_td7(kernels, sizes, sizes.batch, threads);
+    bind(*engine, outcome.state, false);
+    const Td7Settings settings = {0.98, 1, 0.2, 0.5, 3e-4, 1e-3, 0.75, 3e-4, -1, 1, 1, 1};
+    for (int i = 1; i <= 6; ++i) {
+        if (bound_again) bind(*engine, outcome.state, false);
+        double means[8];
+        Floats outputs(static_cast<size_t>(sizes.batch) * static_cast<size_t>(sizes.actions + 6));
+        engine->update(settings, sample.memory(), sample.indices.data(), sample.noise.data(), i % 2 == 0, i % 3 == 0,
+                       means, bound_again ? nullptr : outputs.data());
+        outcome.means.insert(outcome.means.end(), means, means + 8);
+    }
+    engine->act(sample.observation.data(), static_cast<int64_t>(sample.reward.size()), outcome.actions.data());
+    return outcome;
+}
+
+void check_td7(Rng rng) {
+    for (const Td7Sizes& sizes : kTd7Sizes) {
+        const Td7State state = random_td7_state(sizes, rng);
+        const Sample sample = random_sample(sizes.plain(), rng);
+        for (const std::string& kernels : all_kernels()) {
+            const std::string what = "TD7 " + sizes.plain().name() + " " + kernels;
+            Td7Outcome alone = td7_updated(kernels, sizes, state, sample, 1, false);
+            check(alone.state.embedding[0].step == 6 && alone.state.actor[0].step == 3, "%s: steps", what.c_str());
+            for (const float number : alone.state.critics[0].value) {
+                check(std::isfinite(number), "%s: a weight is %g", what.c_str(), number);
+            }
+            for (const int threads : {1, 2, 4}) {
+                // After an update the engine's copies of the parameters are those that binding would make.
+                const Td7Outcome other = td7_updated(kernels, sizes, state, sample, threads, threads == 1);
+                check_same_tensors(other.state.embedding, alone.state.embedding, "embedding", what);
+                check_same_tensors(other.state.fixed, alone.state.fixed, "fixed", what);
+                check_same_tensors(other.state.actor, alone.state.actor, "td7 actor", what);
+                check_same_tensors(other.state.critics, alone.state.critics, "td7 critics", what);
+                check_same(other.means, alone.means, what + ": means of td7");
+            }
+            const auto actor_only = make_td7(kernels, sizes, 0, 1);
+            bind(*actor_only, alone.state, true);
+            const int64_t rows = static_cast<int64_t>(sample.reward.size());
+            Floats together(alone.actions.size()), single(alone.actions.size());
+            actor_only->act(sample.observation.data(), rows, together.data());
+            for (int64_t row = 0; row < rows; ++row) {
+                actor_only->act(sample.observation.data() + row * sizes.observations, 1,
+                                single.data() + row * sizes.actions);
+            }
+            check_same(together, alone.actions, what + ": actions");
+            check_same(single, alone.actions, what + ": actions one by one");
+        }
     }
 }
 
@@ -1002,10 +1174,13 @@ int main() {
     for (const Sizes& sizes : kSizes) {
         const uint64_t index = &sizes - kSizes;
         Rng rng(100 + index);
-        check_against_reference(sizes, index % 2 == 0, rng);
+        check_against_reference(sizes, index % 2 == 0, 0, rng);
         check_threads(sizes, rng);
         check_acting(sizes, rng);
+        Rng other(200 + index);
+        check_against_reference(sizes, index % 2 == 0, kFloor, other);
     }
+    check_td7(Rng(6));
     check_many_updates(Rng(2));
     check_making_and_freeing(Rng(3));
     check_without_threads(Rng(4));

@@ -22,5 +22,5 @@ const Kernels wide_kernels = {
         return true;
 #endif
     },
-    wide::make, wide::multiply_add};
+    wide::make, wide::multiply_add, wide::make_td7};
 }  // namespace td3

@@ -7,7 +7,7 @@ they say and the tests pass; then build the library again.
 import argparse
 from pathlib import Path
 
-from td3.learner.native.fingerprint import FUNCTIONS, fingerprint
+from td3.learner.native.fingerprint import FUNCTIONS, TD7_FUNCTIONS, fingerprint
 
 HEADER = Path(__file__).parent / "source" / "tested.h"
 TEXT = """/* The Python functions whose work the library does, each with a fingerprint of what it says.
@@ -26,7 +26,7 @@ TEXT = """/* The Python functions whose work the library does, each with a finge
 
 def header() -> str:
     """What the header would say of the functions as they are now."""
-    lines = [f'    "{name} {fingerprint(name)}\\n"' for name in FUNCTIONS]
+    lines = [f'    "{name} {fingerprint(name)}\\n"' for name in (*FUNCTIONS, *TD7_FUNCTIONS)]
     return TEXT.format(lines=" \\\n".join(lines))
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from td3.config import Config
 from td3.errors import ConfigError
@@ -21,7 +21,7 @@ from td3.learner.native.tensors import address, addresses_of, begin, pointers, s
 from td3.learner.networks import Actor
 from td3.learner.td3 import Learner
 from td3.metrics import MEANS
-from td3.replay import Memory, UniformSampler
+from td3.replay import OWN_SAMPLERS, Memory
 from td3.types import Batch, Float32s, Layout, Rows, Sample, Update
 
 COLUMNS = {
@@ -34,8 +34,8 @@ COLUMNS = {
 LOOK_EVERY = 1_000  # updates: then all is checked that is too slow to be looked at each time
 
 
-class NativeLearner(Learner):
-    """Learns as its parent does, faster: it loads and updates in C++. All tensors and arrays stay where they are.
+class Native(Learner):
+    """Learns as the page does, faster: it loads and updates in C++. All tensors and arrays stay where they are.
 
     Whoever writes to the networks, moves or replaces them, or changes a setting or a learning rate is noticed before
     the next update or action, and what the library cannot do is refused with a `ConfigError`. Only what somebody does
@@ -43,6 +43,9 @@ class NativeLearner(Learner):
     """
 
     OWN = ("engine", "_rows", "_bindings")
+    engine: Any
+    _rows: int
+    _bindings: Any
 
     def __init__(
         self, layout: Layout, action_size: int, config: Config, seed: int, sampler: MakeSampler | None = None
@@ -53,8 +56,24 @@ class NativeLearner(Learner):
     def prepare(self) -> None:
         """Makes the library ready for this learner's config, memory and tensors."""
         with refused(self.config.engine):
-            check_learner(self)
-        self._make(self.config.batch_size)
+            self.check()
+        self.make_engine(self.config.batch_size)
+
+    def check(self) -> None:
+        """Raises Unsupported where the library cannot work on the networks and optimisers."""
+        raise NotImplementedError
+
+    def make_engine(self, rows: int) -> None:
+        """Makes the engine for batches of so many rows; nothing is bound to it yet."""
+        raise NotImplementedError
+
+    def bind(self) -> Any:
+        """Gives the library the addresses of all tensors, again whenever someone else has written to or moved them."""
+        raise NotImplementedError
+
+    def perform(self, source: library.Memory, indices: Any, noise: Tensor) -> Update:
+        """Performs one update on these rows."""
+        raise NotImplementedError
 
     def __getstate__(self) -> dict[str, Any]:
         """Leaves out what belongs to this process."""
@@ -69,13 +88,13 @@ class NativeLearner(Learner):
         source = self._source()
         if source is None:
             return super().load_batch(sample)
-        indices = sample.indices if type(self.sampler) is UniformSampler else np.ascontiguousarray(sample.indices)
+        indices = sample.indices if type(self.sampler) in OWN_SAMPLERS else np.ascontiguousarray(sample.indices)
         return cast(Batch, MemoryBatch(self.memory, source, indices))
 
     def update(self, batch: "Batch | MemoryBatch", noise: Tensor) -> Update:
         """Performs one update in C++, on rows of the memory or on a batch of tensors."""
         if isinstance(batch, MemoryBatch):
-            return self._perform(batch.source, batch.indices, noise)
+            return self.perform(batch.source, batch.indices, noise)
         rows, actions = len(batch.action), self.action_size
         shapes = [(rows, self.layout.numbers), (rows, actions), (rows,)]
         wanted = dict(zip(Batch._fields, [*shapes, shapes[0], (rows,), (rows,)], strict=True)) | {"noise": shapes[1]}
@@ -86,24 +105,42 @@ class NativeLearner(Learner):
         columns = {name: column.contiguous().numpy() for name, column in batch._asdict().items()}
         columns["terminated"] = columns["terminated"].astype(np.bool_)
         source = library.Memory(*(address(columns[name]) for name in (*COLUMNS, "discount")))
-        return self._perform(source, np.arange(rows), noise.contiguous())
+        return self.perform(source, np.arange(rows), noise.contiguous())
 
     def act(self, observations: Rows) -> Float32s:
         """Returns the actor's actions for (n, observation_size) rows, (n, action_size)."""
-        if self._bindings is None or not self._bindings.hold_for_actor(self.actor):
-            self._bind()
-        return self.engine.act(self.normalise(observations))
+        if self._bindings is None or not self._bindings.hold_for_actor(self):
+            self.bind()
+        actions: Float32s = self.engine.act(self.normalise(observations))
+        return actions
 
-    def _perform(self, source: library.Memory, indices: Any, noise: Tensor) -> Update:
+    def _source(self) -> library.Memory | None:
+        """The memory's arrays for the library, or None where loading a batch is more than copying its rows."""
+        bindings = self._bindings
+        if bindings is None or not bindings.source.hold_for(self):
+            bindings = self.bind()
+        columns: library.Memory | None = bindings.source.columns
+        return columns
+
+
+class NativeLearner(Native):
+    """Performs TD3: steps 5 to 15 of td3.py."""
+
+    def check(self) -> None:
+        """Raises Unsupported where the library cannot work on the networks and optimisers."""
+        check_learner(self)
+
+    def perform(self, source: library.Memory, indices: Any, noise: Tensor) -> Update:
+        """Performs one update on these rows."""
         rows = len(indices)
         if rows != self._rows:
-            self._make(rows)
+            self.make_engine(rows)
         for optimizer in (self.actor_optimizer, self.critics_optimizer):
             if not optimizer.state:
                 begin(optimizer)
         bindings = self._bindings
         if bindings is None or not bindings.hold_for(self):
-            bindings = self._bind()
+            bindings = self.bind()
         self.updates += 1
         delayed = self.updates % self.config.policy_delay == 0
         means = torch.empty(len(MEANS), dtype=torch.float64)
@@ -120,20 +157,14 @@ class NativeLearner(Learner):
         )
         return cast(Update, NativeUpdate(means, outputs, rows, delayed))
 
-    def _make(self, rows: int) -> None:
+    def make_engine(self, rows: int) -> None:
+        """Makes the engine for batches of so many rows; nothing is bound to it yet."""
         sizes = self.layout.numbers, self.action_size
         self.engine = Engine(*sizes, self.config.actor_layers, rows, torch.get_num_threads())
         self._rows = rows
-        self._bindings: Bindings | None = None
+        self._bindings = None
 
-    def _source(self) -> library.Memory | None:
-        """The memory's arrays for the library, or None where loading a batch is more than copying its rows."""
-        bindings = self._bindings
-        if bindings is None or not bindings.source.hold_for(self):
-            bindings = self._bind()
-        return bindings.source.columns
-
-    def _bind(self) -> "Bindings":
+    def bind(self) -> "Bindings":
         """Gives the library the addresses of all tensors, again whenever someone else has written to or moved them."""
         with refused(self.config.engine):
             check_learner(self)
@@ -143,8 +174,8 @@ class NativeLearner(Learner):
             addresses_of(self.actor, self.actor_target, self.actor_optimizer),
             addresses_of(self.critics, self.critic_targets, self.critics_optimizer),
         )
-        self._bindings = Bindings(self)
-        return self._bindings
+        self._bindings = bindings = Bindings(self)
+        return bindings
 
 
 class Bindings:
@@ -157,7 +188,7 @@ class Bindings:
         self.source = Source(learner)
         self.groups = [optimizer.param_groups[0].copy() for optimizer in optimizers]  # its values may change
         others = {"actor_lr": self.groups[0]["lr"], "critic_lr": self.groups[1]["lr"], "gamma": learner.memory.gamma}
-        others["loss_floor"] = learner.config.priority_floor if learner.config.sampling == "lap" else 0.0
+        others["loss_floor"] = floor_of(learner.config)
         self.settings = library.Settings(
             *(others[name] if name in others else getattr(learner.config, name) for name in library.SETTINGS)
         )
@@ -193,10 +224,10 @@ class Bindings:
             and self.pointers == pointers(self.first)
         )
 
-    def hold_for_actor(self, actor: nn.Module) -> bool:
+    def hold_for_actor(self, learner: Native) -> bool:
         """Returns whether the actor and its tensors are those that the library was given."""
         return (
-            self.parts[1] is actor
+            self.parts[1] is learner.actor
             and self.actor_versions == versions(self.actor)
             and self.actor_pointers == pointers(self.actor)
         )
@@ -208,7 +239,7 @@ class Source:
     There are none where a batch needs more than its rows: n steps, normalisation, or a method of somebody's own.
     """
 
-    def __init__(self, learner: NativeLearner) -> None:
+    def __init__(self, learner: Native) -> None:
         self.memory, self.config, self.normalizer = learner.memory, learner.config, learner.normalizer
         self.gamma, self.arrays, self.untouched = self.memory.gamma, self.memory.columns, untouched(learner)
         self.columns: library.Memory | None = None
@@ -221,7 +252,7 @@ class Source:
                     return
             self.columns = library.Memory(*map(address, self.held), discount=None)  # a step ahead: γ itself
 
-    def hold_for(self, learner: NativeLearner) -> bool:
+    def hold_for(self, learner: Native) -> bool:
         """Whether all is as it was; cheap, for it is asked before every update."""
         memory = learner.memory
         return (
@@ -234,12 +265,17 @@ class Source:
         )
 
 
-def untouched(learner: NativeLearner) -> bool:
+def floor_of(config: Config) -> float:
+    """Returns the error from which on the critics' loss grows linearly; 0 where it is the squared error."""
+    return 0.0 if config.sampling == "uniform" else config.priority_floor
+
+
+def untouched(learner: Native) -> bool:
     """Whether `load_batch` and `update` are the library's own and the memory's `batch` was not replaced."""
     kind = type(learner)
     return (
-        kind.load_batch is NativeLearner.load_batch
-        and kind.update is NativeLearner.update
+        kind.load_batch is Native.load_batch
+        and kind.update is Native.update
         and vars(learner).keys().isdisjoint(("load_batch", "update"))
         and "batch" not in vars(learner.memory)
     )

@@ -42,12 +42,29 @@ FUNCTIONS = (
     "td3.replay.links:look_ahead",
     "td3.types:Update.means",
 )
+TD7_FUNCTIONS = (  # what it does besides, where the algorithm is TD7
+    "td3.learner.td7:TD7Learner.learn",
+    "td3.learner.td7:TD7Learner.target",
+    "td3.learner.td7:TD7Learner.update",
+    "td3.learner.td7:TD7Learner.copies_now",
+    "td3.learner.td7:TD7Update.means",
+    "td3.learner.assessment:TargetRange.clip",
+    "td3.learner.embeddings:avg_l1_norm",
+    "td3.learner.embeddings:Embedding.forward",
+    "td3.learner.embeddings:Embedding.state",
+    "td3.learner.embeddings:Embedding.pair",
+    "td3.learner.embeddings:EmbeddedActor.forward",
+    "td3.learner.embeddings:EmbeddedCritics.forward",
+    "td3.learner.embeddings:EmbeddedCritics.first",
+    "td3.learner.embeddings:EmbeddedCritics._inputs",
+)
 
 
-def why_edited(tested: Mapping[str, str]) -> str:
-    """Which function is not the one that was tested, and what to do; nothing where all are."""
-    for name in dict.fromkeys((*FUNCTIONS, *tested)):
-        if fingerprint(name) != tested.get(name):
+def why_edited(tested: Mapping[str, str], algorithm: str = "td3") -> str:
+    """Which function of an algorithm is not the one that was tested, and what to do; nothing where all are."""
+    others = set() if algorithm == "td7" else set(TD7_FUNCTIONS)
+    for name in dict.fromkeys((*FUNCTIONS, *TD7_FUNCTIONS, *tested)):
+        if name not in others and fingerprint(name) != tested.get(name):
             module, _, function = name.partition(":")
             return (
                 f"{module.replace('.', '/')}.py was edited, or its {function} replaced, and the native engine does "
@@ -64,6 +81,7 @@ def fingerprint(name: str) -> str:
     module, _, path = name.partition(":")
     try:
         function: Any = functools.reduce(getattr, path.split("."), importlib.import_module(module))
+        function = getattr(function, "fget", function)  # of a property
         wrappers = 0
         while hasattr(function, "__wrapped__"):  # by its decorators; one more is somebody else's
             function, wrappers = function.__wrapped__, wrappers + 1

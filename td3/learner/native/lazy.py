@@ -1,6 +1,6 @@
 """Batches and updates of the native engine, taken apart only when somebody looks at them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -57,15 +57,29 @@ class NativeUpdate:
         return self._whole
 
     def _take_apart(self) -> Update:
-        actions = len(self._outputs) // self._rows - 5
-        outputs = torch.from_numpy(self._outputs)
-        next_action, next_q1, next_q2, target, q1, q2 = outputs.split([self._rows * actions, *[self._rows] * 5])
+        next_action, next_q1, next_q2, target, q1, q2 = self._parts(5)
+        return self._update([next_action, next_q1, next_q2, torch.minimum(next_q1, next_q2), target, q1, q2])
+
+    def _parts(self, values: int) -> tuple[Tensor, ...]:
+        """Splits the outputs into the next actions and so many values of each row."""
+        actions = len(self._outputs) // self._rows - values
+        first, *others = torch.from_numpy(self._outputs).split([self._rows * actions, *[self._rows] * values])
+        return first.view(self._rows, actions), *others
+
+    def _update(self, tensors: Iterable[Tensor]) -> Update:
         critic_loss, actor_loss = self._means[:2].float()
-        next_action, waited = next_action.view(self._rows, actions), not self.delayed
-        next_q, loss = torch.minimum(next_q1, next_q2), None if waited else actor_loss
-        return Update(next_action, next_q1, next_q2, next_q, target, q1, q2, critic_loss, loss)
+        return Update._make([*tensors, critic_loss, actor_loss if self.delayed else None])
 
     def __getattr__(self, name: str) -> Any:
         if name not in Update._fields:
             raise AttributeError(name)
         return getattr(self.whole, name)
+
+
+class NativeTD7Update(NativeUpdate):
+    """What an update of TD7 has, whose smaller next value was clipped."""
+
+    __slots__ = ()
+
+    def _take_apart(self) -> Update:
+        return self._update(self._parts(6))

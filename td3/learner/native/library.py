@@ -8,7 +8,7 @@ from ctypes import POINTER, Structure, c_char_p, c_double, c_int64, c_void_p
 from pathlib import Path
 from typing import Any
 
-INTERFACE = 4  # of source/interface.h
+INTERFACE = 5  # of source/interface.h
 FOLDER = Path(__file__).parent
 FORCE = "TD3_KERNELS"  # the environment variable that forces kernels other than the best
 
@@ -42,21 +42,34 @@ class Memory(Structure):
     ]
 
 
-SETTINGS = (  # what an update reads of a Config
-    "gamma",
-    "tau",
-    "target_noise",
-    "noise_clip",
-    "actor_lr",
-    "critic_lr",
-    "loss_floor",
-)
+# What an update reads of a Config, and the floor of its loss.
+SETTINGS = ("gamma", "tau", "target_noise", "noise_clip", "actor_lr", "critic_lr", "loss_floor")
 
 
 class Settings(Structure):
     """Holds the settings of an update."""
 
     _fields_ = [(name, c_double) for name in SETTINGS]
+
+
+class TD7Shape(Structure):
+    """Holds the sizes of the networks of TD7."""
+
+    _fields_ = [
+        *((name, c_int64) for name in ("observations", "actions", "embedding")),
+        *((name, c_int64) for name in ("embedding_layers", "actor_layers", "critic_layers")),
+        *((name, POINTER(c_int64)) for name in ("embedding_hidden", "actor_hidden", "critic_hidden")),
+    ]
+
+
+class TD7Settings(Structure):
+    """Holds the settings of an update of TD7."""
+
+    _fields_ = [
+        *((name, c_double) for name in ("gamma", "rate", "target_noise", "noise_clip", "actor_lr", "critic_lr")),
+        *((name, c_double) for name in ("loss_floor", "embedding_lr", "low", "high")),
+        *((name, c_int64) for name in ("clip_targets", "both_critics")),
+    ]
 
 
 @functools.cache
@@ -81,6 +94,11 @@ def library() -> Any:
         "td3_refresh": (None, [c_void_p]),
         "td3_update": (None, [*[c_void_p] * 5, c_int64, c_void_p, c_void_p]),
         "td3_act": (c_int64, [c_void_p, c_void_p, c_int64, c_void_p]),
+        "td7_new": (c_void_p, [c_char_p, POINTER(TD7Shape), c_int64, c_int64]),
+        "td7_free": (None, [c_void_p]),
+        "td7_bind": (None, [c_void_p, *[POINTER(Tensor)] * 4]),
+        "td7_update": (None, [*[c_void_p] * 5, c_int64, c_int64, c_void_p, c_void_p]),
+        "td7_act": (c_int64, [c_void_p, c_void_p, c_int64, c_void_p]),
         "td3_peak": (c_double, [c_char_p, c_int64, c_double]),
     }
     for name, (result, arguments) in signatures.items():

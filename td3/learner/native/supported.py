@@ -8,9 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Adam
 
+from td3.learner.embeddings import EmbeddedActor, EmbeddedCritics, Embedding
 from td3.learner.encoders import VectorEncoder
 from td3.learner.networks import Actor, Critics, TwinLinear
 from td3.learner.td3 import Learner
+from td3.learner.td7 import TD7Learner
 
 # PyTorch's defaults for Adam, which source/adam.inl implements; only the learning rate may differ.
 ADAM = {
@@ -38,12 +40,62 @@ def check_learner(learner: Learner) -> None:
         check_actor(network, name, (inputs, *hidden, actions))
     for name, critics in (("critics", learner.critics), ("critic_targets", learner.critic_targets)):
         check_critics(critics, name, inputs, (inputs + actions, *hidden, 1))
+    check_separate(learner.actor, learner.actor_target, learner.critics, learner.critic_targets)
+    check_adam(learner.actor_optimizer, learner.actor, "actor_optimizer")
+    check_adam(learner.critics_optimizer, learner.critics, "critics_optimizer")
+
+
+def check_td7_learner(learner: TD7Learner) -> None:
+    """Requires an embedding in three copies, networks that take it, each with its target, and an Adam for each."""
+    sizes = (learner.layout.numbers, learner.config.embedding_size)
+    actions, config = learner.action_size, learner.config
+    for name, actor in (("actor", learner.actor), ("actor_target", learner.actor_target)):
+        check_embedded_actor(actor, name, sizes, (*config.actor_layers, actions))
+    first, z = config.critic_layers[0], sizes[1]
+    for name, critics in (("critics", learner.critics), ("critic_targets", learner.critic_targets)):
+        check_module(critics, name, EmbeddedCritics, parts=["encoder", "linear", "layers"])
+        check_splits(critics, name, sizes)
+        check_linear(critics.linear, f"{name}.linear", TwinLinear, sizes[0] + actions, first)
+        check_layers(critics.layers, f"{name}.layers", TwinLinear, (first + 2 * z, *config.critic_layers, 1), nn.ELU)
+    encoders = {"embedding": learner.embedding, "critics.encoder": learner.critics.encoder}
+    for name, encoder in (encoders | {"critic_targets.encoder": learner.critic_targets.encoder}).items():
+        check_embedding(encoder, name, sizes, actions, config.embedding_hidden)
     networks = (learner.actor, learner.actor_target, learner.critics, learner.critic_targets)
+    check_separate(*networks, *encoders.values(), learner.critic_targets.encoder)
+    check_adam(learner.actor_optimizer, learner.actor, "actor_optimizer")
+    check_adam(learner.critics_optimizer, learner.critics, "critics_optimizer")
+    check_adam(learner.embedding_optimizer, learner.embedding, "embedding_optimizer")
+
+
+def check_embedded_actor(actor: Any, name: str, sizes: tuple[int, int], outputs: Sequence[int]) -> None:
+    """Requires an actor that takes s and z^s of these sizes, with layers of so many outputs."""
+    check_module(actor, name, EmbeddedActor, parts=["linear", "layers"])
+    check_splits(actor, name, sizes)
+    check_linear(actor.linear, f"{name}.linear", nn.Linear, sizes[0], outputs[0])
+    check_layers(actor.layers, f"{name}.layers", nn.Linear, (outputs[0] + sizes[1], *outputs))
+
+
+def check_embedding(
+    embedding: Any, name: str, sizes: tuple[int, int], actions: int | None, hidden: Sequence[int]
+) -> None:
+    """Requires an f, and a g unless `actions` is None, of these sizes."""
+    check_module(embedding, name, Embedding, parts=["f", "g"])
+    check_layers(embedding.f, f"{name}.f", nn.Linear, (sizes[0], *hidden, sizes[1]), nn.ELU)
+    if actions is not None:
+        check_layers(embedding.g, f"{name}.g", nn.Linear, (sizes[1] + actions, *hidden, sizes[1]), nn.ELU)
+
+
+def check_splits(network: Any, name: str, sizes: tuple[int, int]) -> None:
+    """Requires that a network takes its features apart where s ends and z^s begins."""
+    if tuple(network.sizes) != sizes:
+        raise Unsupported(f"{name} takes features of {tuple(network.sizes)}, not {sizes}")
+
+
+def check_separate(*networks: Any) -> None:
+    """Requires that no two networks or layers have a tensor in common."""
     tensors = [tensor.data_ptr() for network in networks for tensor in tensors_of(network)]
     if len(set(tensors)) < len(tensors):
         raise Unsupported("two networks or layers share their weights")
-    check_adam(learner.actor_optimizer, learner.actor, "actor_optimizer")
-    check_adam(learner.critics_optimizer, learner.critics, "critics_optimizer")
 
 
 def check_actor(actor: Any, name: str = "actor", sizes: Sequence[int] | None = None) -> None:
@@ -61,22 +113,32 @@ def check_critics(critics: Any, name: str, inputs: int, sizes: Sequence[int]) ->
     check_layers(critics.layers, f"{name}.layers", TwinLinear, sizes)
 
 
-def check_layers(layers: Any, name: str, linear: type[nn.Module], sizes: Sequence[int] | None) -> None:
-    """Requires linear layers with a ReLU between any two of them, and nothing else."""
+def check_layers(
+    layers: Any, name: str, linear: type[nn.Module], sizes: Sequence[int] | None, activation: type[nn.Module] = nn.ReLU
+) -> None:
+    """Requires linear layers with a ReLU, or another activation, between any two of them, and nothing else."""
     check_module(layers, name, nn.Sequential, parts=None)
     parts: list[Any] = list(layers._modules.values())  # `children` skips a layer that occurs twice
     for index, layer in enumerate(parts):
-        kind, tensors = (nn.ReLU, []) if index % 2 else (linear, ["weight", "bias"])
+        kind, tensors = (activation, []) if index % 2 else (linear, ["weight", "bias"])
         check_module(layer, f"{name}[{index}]", kind, tensors=tensors)
+        if kind is nn.ELU and layer.alpha != 1:
+            raise Unsupported(f"{name}[{index}] has alpha {layer.alpha}, not 1")
     if len(parts) % 2 == 0 or (sizes is not None and len(parts) != 2 * len(sizes) - 3):
         wanted = "an odd number" if sizes is None else 2 * len(sizes) - 3
         raise Unsupported(f"{name} has {len(parts)} layers, not {wanted}")
     if sizes is None:
         sizes = [parts[0].in_features, *(layer.out_features for layer in parts[::2])]
     for index, (inputs, outputs) in enumerate(pairwise(sizes)):
-        shapes = [(2, inputs, outputs), (2, 1, outputs)] if linear is TwinLinear else [(outputs, inputs), (outputs,)]
-        for part, shape in zip(("weight", "bias"), shapes, strict=True):
-            check_tensor(parts[2 * index]._parameters[part], f"{name}[{2 * index}].{part}", shape)
+        check_linear(parts[2 * index], f"{name}[{2 * index}]", linear, inputs, outputs)
+
+
+def check_linear(layer: Any, name: str, linear: type[nn.Module], inputs: int, outputs: int) -> None:
+    """Requires a linear layer of these sizes."""
+    check_module(layer, name, linear, tensors=["weight", "bias"])
+    shapes = [(2, inputs, outputs), (2, 1, outputs)] if linear is TwinLinear else [(outputs, inputs), (outputs,)]
+    for part, shape in zip(("weight", "bias"), shapes, strict=True):
+        check_tensor(layer._parameters[part], f"{name}.{part}", shape)
 
 
 def check_module(
@@ -133,4 +195,10 @@ def check_adam(optimizer: Any, network: Any, name: str) -> None:
 
 def tensors_of(network: Any) -> list[Tensor]:
     """Returns weight and bias of each linear layer of a checked network, in the library's order."""
-    return [tensor for layer in list(network.layers)[::2] for tensor in (layer.weight, layer.bias)]
+    layers: list[Any]
+    if isinstance(network, Embedding):
+        layers = [*list(network.f)[::2], *list(network.g)[::2]]
+    else:
+        own = [network.linear] if isinstance(network, EmbeddedActor | EmbeddedCritics) else []
+        layers = [*own, *list(network.layers)[::2]]
+    return [tensor for layer in layers for tensor in (layer.weight, layer.bias)]

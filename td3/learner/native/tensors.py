@@ -10,10 +10,9 @@ from torch.optim import Adam
 
 from td3.learner.native import library
 from td3.learner.native.supported import tensors_of
-from td3.learner.networks import Actor, Critics
 
 
-def addresses_of(network: Actor | Critics, target: Any = None, optimizer: Adam | None = None) -> list[library.Tensor]:
+def addresses_of(network: Any, target: Any = None, optimizer: Adam | None = None) -> list[library.Tensor]:
     """Where each weight and bias is, and what belongs to it; zero where there is nothing yet."""
     values = tensors_of(network)
     targets = tensors_of(target) if target else [None] * len(values)

@@ -15,9 +15,9 @@ inline void CompiledEngine::act(const float* observations, int64_t rows, float* 
         ptrdiff_t x_row = networks_.observations;
         float* buffers[2] = {scratch.data(), scratch.data() + static_cast<ptrdiff_t>(count) * line};
         for (size_t i = 0; i < actor.size(); ++i) {
-            const bool hidden = i + 1 < actor.size();
+            const Epilogue activation = i + 1 < actor.size() ? Epilogue::relu : Epilogue::none;
             float* y = buffers[i % 2];
-            forward(actor[i], Weights::online, WeightOrder::outputs_first, hidden, count, x, x_row, y, line);
+            forward(actor[i], Weights::online, WeightOrder::outputs_first, activation, count, x, x_row, y, line);
             x = y, x_row = line;
         }
         for (int r = 0; r < count; ++r) {

@@ -18,13 +18,7 @@ inline void CompiledEngine::actor_pass(Rows rows) {
     // … to its action inputs: only these columns of its first weight are packed in `transposed` …
     const Layer& first = networks_.critics[0].front();
     Matrix& deltas = work_.actor_deltas.back();
-    Product p{};
-    p.rows = rows.count(), p.columns = actions, p.depth = first.outputs;
-    p.a = critic_deltas.front().at(rows.from), p.a_row = critic_deltas.front().row, p.a_step = 1;
-    p.b = first.weight.transposed.memory.data();
-    p.b_step = PANEL, p.b_panel = static_cast<ptrdiff_t>(first.outputs) * PANEL;
-    p.c = deltas.at(rows.from), p.c_row = deltas.row;
-    multiply(p);
+    backward_to_inputs(first, first.weight.transposed, actions, rows, critic_deltas.front(), deltas);
 
     // … then through the tanh and the actor.
     for (int i = rows.from; i < rows.to; ++i) {
@@ -44,7 +38,8 @@ inline const float* CompiledEngine::actor_forward(Weights weights, Rows rows, Ma
         const bool hidden = i + 1 < actor.size(), online = weights == Weights::online;
         Matrix& to = hidden ? (online ? work_.actor_hidden[i] : work_.target_hidden[i]) : work_.pre_tanh;
         float* y = to.at(rows.from);
-        forward(actor[i], weights, WeightOrder::outputs_first, hidden, rows.count(), x, x_row, y, to.row);
+        const Epilogue activation = hidden ? Epilogue::relu : Epilogue::none;
+        forward(actor[i], weights, WeightOrder::outputs_first, activation, rows.count(), x, x_row, y, to.row);
         x = y, x_row = to.row;
     }
     return x;

@@ -12,10 +12,10 @@
 namespace td3 {
 const Kernels avx2_kernels = {
     "avx2", [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }, avx2::make,
-    avx2::multiply_add};
+    avx2::multiply_add, avx2::make_td7};
 }
 #else
 namespace td3 {
-const Kernels avx2_kernels = {"avx2", [] { return false; }, nullptr, nullptr};
+const Kernels avx2_kernels = {"avx2", [] { return false; }, nullptr, nullptr, nullptr};
 }
 #endif

@@ -13,10 +13,10 @@ namespace td3 {
 const Kernels avx512_kernels = {
     "avx512", [] { return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"); }, avx512::make,
-    avx512::multiply_add};
+    avx512::multiply_add, avx512::make_td7};
 }
 #else
 namespace td3 {
-const Kernels avx512_kernels = {"avx512", [] { return false; }, nullptr, nullptr};
+const Kernels avx512_kernels = {"avx512", [] { return false; }, nullptr, nullptr, nullptr};
 }
 #endif

@@ -2,7 +2,7 @@
 
 inline void CompiledEngine::critic_pass(Rows rows) {
     const int actions = networks_.actions;
-    load_batch(rows);
+    load_batch(memory_, indices_, rows, networks_.observations, actions, work_.input, work_.next_input);
 
     // 5 · The actor target selects the next action a' in s'.
     const float* output = actor_forward(Weights::target, rows, work_.next_input);
@@ -16,7 +16,7 @@ inline void CompiledEngine::critic_pass(Rows rows) {
         float* next_action = outputs_.next_action + static_cast<ptrdiff_t>(i) * actions;
         for (int j = 0; j < actions; ++j) {
             const float clipped_noise = std::min(std::max(noise[j] * scale, -clip), clip);
-            next_action[j] = action[j] = clip_action(action[j] + clipped_noise);
+            next_action[j] = action[j] = within(action[j] + clipped_noise, 1.0f);
         }
     }
 
@@ -38,47 +38,23 @@ inline void CompiledEngine::critic_pass(Rows rows) {
     }
 
     float* q[2] = {outputs_.q1, outputs_.q2};
+    const auto floor = static_cast<float>(settings_.loss_floor);
     for (int which = 0; which < 2; ++which) {
         // 10 · Both critics evaluate the stored (s, a).
         critic_forward(which, Weights::online, rows, work_.input, q[which]);
 
-        // 11 · The loss: both critics' mean squared distance from the target; here its gradient in each value.
+        // 11 · The loss: both critics' mean squared distance from the target; here its gradient in each value. That of
+        // prioritised sampling grows no further above the floor.
         std::vector<Matrix>& deltas = work_.critic_deltas[which];
-        const auto floor = static_cast<float>(settings_.loss_floor);
         for (int i = rows.from; i < rows.to; ++i) {
             const float error = q[which][i] - outputs_.target[i];
-            *deltas.back().at(i) =
-                floor > 0 ? std::clamp(error, -floor, floor) * (1.0f / batch_) : error * (2.0f / batch_);
+            *deltas.back().at(i) = floor > 0 ? within(error, floor) * (1.0f / batch_) : error * (2.0f / batch_);
         }
 
         // 12 · Backpropagate; here to every layer's deltas.
         backward(networks_.critics[which], WeightOrder::inputs_first, rows, work_.critic_hidden[which], deltas);
     }
 }
-
-// Copies the sampled transitions from the replay memory.
-inline void CompiledEngine::load_batch(Rows rows) {
-    const int observations = networks_.observations, actions = networks_.actions;
-    const size_t observation_bytes = sizeof(float) * observations, action_bytes = sizeof(float) * actions;
-    for (int i = rows.from; i < rows.to; ++i) {  // so that all cache misses overlap
-        const int64_t row = indices_[i];
-        for (int at = 0; at < observations + 15; at += 16) {
-            __builtin_prefetch(memory_.observation + row * observations + std::min(at, observations - 1));
-            __builtin_prefetch(memory_.next_observation + row * observations + std::min(at, observations - 1));
-        }
-        __builtin_prefetch(memory_.action + row * actions);
-        __builtin_prefetch(memory_.reward + row);
-        __builtin_prefetch(memory_.terminated + row);
-    }
-    for (int i = rows.from; i < rows.to; ++i) {
-        const int64_t row = indices_[i];
-        std::memcpy(work_.input.at(i), memory_.observation + row * observations, observation_bytes);
-        std::memcpy(work_.input.at(i) + observations, memory_.action + row * actions, action_bytes);
-        std::memcpy(work_.next_input.at(i), memory_.next_observation + row * observations, observation_bytes);
-    }
-}
-
-inline float CompiledEngine::clip_action(float x) { return x > 1.0f ? 1.0f : x < -1.0f ? -1.0f : x; }
 
 // A critic's values for these rows; the online critic's activations are kept for the backward pass.
 inline void CompiledEngine::critic_forward(int which, Weights weights, Rows rows, Matrix& input, float* values) {
@@ -89,7 +65,7 @@ inline void CompiledEngine::critic_forward(int which, Weights weights, Rows rows
     for (size_t i = 0; i + 1 < critic.size(); ++i) {
         Matrix& to = online ? work_.critic_hidden[which][i] : work_.target_hidden[i];
         float* y = to.at(rows.from);
-        forward(critic[i], weights, WeightOrder::inputs_first, true, rows.count(), x, x_row, y, to.row);
+        forward(critic[i], weights, WeightOrder::inputs_first, Epilogue::relu, rows.count(), x, x_row, y, to.row);
         x = y, x_row = to.row;
     }
     const Layer& last = critic.back();

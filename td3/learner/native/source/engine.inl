@@ -65,25 +65,17 @@ class CompiledEngine final : public Engine, Job {
         step_parameter(*task.parameter, task.from, task.to, batch_, work_.scratch[thread].data(), step);
     }
 
-    void load_batch(Rows rows);
-    static float clip_action(float x);
     void critic_forward(int which, Weights weights, Rows rows, Matrix& input, float* values);
     const float* actor_forward(Weights weights, Rows rows, Matrix& input);
 
-    // The critics' loss of one error.
-    float loss_of(float error) const {
-        const auto floor = static_cast<float>(settings_.loss_floor);
-        if (floor <= 0) return error * error;
-        const float size = std::fabs(error);
-        return size < floor ? 0.5f * size * size : floor * size;
-    }
-
     void write_means(bool delayed, double* means) const {
         double critic = 0, actor = 0, q1 = 0, q2 = 0, target = 0;
+        const auto floor = static_cast<float>(settings_.loss_floor);
         for (int i = 0; i < batch_; ++i) {
-            // Squared in float32, as in td3.py: a loss that overflows becomes infinite and is noticed.
+            // In float32, as in td3.py: a loss that overflows becomes infinite and is noticed.
             const float d1 = outputs_.q1[i] - outputs_.target[i], d2 = outputs_.q2[i] - outputs_.target[i];
-            critic += loss_of(d1) + loss_of(d2), q1 += outputs_.q1[i], q2 += outputs_.q2[i], target += outputs_.target[i];
+            critic += floor > 0 ? lap_loss(d1, floor) + lap_loss(d2, floor) : d1 * d1 + d2 * d2;
+            q1 += outputs_.q1[i], q2 += outputs_.q2[i], target += outputs_.target[i];
             if (delayed) actor -= work_.values.data()[i];
         }
         if (!delayed) actor = std::nan("");

@@ -16,6 +16,10 @@ struct Td3Engine {
     std::unique_ptr<td3::Engine> engine;
 };
 
+struct Td7Handle {
+    std::unique_ptr<td3::Td7Engine> engine;
+};
+
 namespace {
 
 const td3::Kernels* const kKernels[] = {&td3::avx512_kernels, &td3::avx2_kernels, &td3::portable_kernels};
@@ -67,6 +71,40 @@ void td3_update(Td3Engine* handle, const Td3Settings* settings, const Td3Memory*
 }
 
 int64_t td3_act(Td3Engine* handle, const float* observations, int64_t rows, float* actions) {
+    const td3::FlushDenormals flush;
+    try {
+        handle->engine->act(observations, rows, actions);
+        return 1;
+    } catch (const std::exception&) {  // no memory for the activations
+        return 0;
+    }
+}
+
+Td7Handle* td7_new(const char* name, const Td7Shape* shape, int64_t rows, int64_t threads) {
+    const td3::Kernels* kernels = find(name);
+    if (!kernels) return nullptr;
+    try {
+        return new Td7Handle{kernels->make_td7(*shape, rows, static_cast<int>(threads))};
+    } catch (const std::exception&) {  // it does not fit into memory
+        return nullptr;
+    }
+}
+
+void td7_free(Td7Handle* handle) { delete handle; }
+
+void td7_bind(Td7Handle* handle, const Td3Tensor* embedding, const Td3Tensor* fixed, const Td3Tensor* actor,
+              const Td3Tensor* critics) {
+    handle->engine->bind(embedding, fixed, actor, critics);
+    handle->engine->refresh();
+}
+
+void td7_update(Td7Handle* handle, const Td7Settings* settings, const Td3Memory* memory, const int64_t* indices,
+                const float* noise, int64_t delayed, int64_t copied, double* means, float* outputs) {
+    const td3::FlushDenormals flush;
+    handle->engine->update(*settings, *memory, indices, noise, delayed != 0, copied != 0, means, outputs);
+}
+
+int64_t td7_act(Td7Handle* handle, const float* observations, int64_t rows, float* actions) {
     const td3::FlushDenormals flush;
     try {
         handle->engine->act(observations, rows, actions);

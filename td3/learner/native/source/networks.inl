@@ -46,7 +46,6 @@ struct Networks {
         return *network.front().weight.tensor.step;
     }
 
-  private:
     static Td3Tensor offset_by(Td3Tensor tensor, ptrdiff_t offset) {
         for (float** part : {&tensor.value, &tensor.mean, &tensor.square, &tensor.target}) {
             if (*part) *part += offset;
@@ -62,6 +61,15 @@ struct Networks {
         return {Buffer(static_cast<size_t>(p.columns) * round_up(p.rows - first, STRIP)), first};
     }
 
+    static Layer& add_layer(Layers& network, int inputs, int outputs) {
+        Layer& layer = network.emplace_back();
+        layer.inputs = inputs, layer.outputs = outputs;
+        layer.bias.rows = 1, layer.bias.columns = outputs;
+        layer.bias.direct = direct_of(layer.bias);
+        return layer;
+    }
+
+  private:
     void make_actor(bool acting) {
         int inputs = observations;
         for (size_t i = 0; i <= hidden.size(); ++i) {
@@ -92,13 +100,5 @@ struct Networks {
             if (!last && (i > 0 || which == 0)) weight.transposed = transposed_of(weight, i == 0 ? observations : 0);
             inputs = outputs;
         }
-    }
-
-    static Layer& add_layer(Layers& network, int inputs, int outputs) {
-        Layer& layer = network.emplace_back();
-        layer.inputs = inputs, layer.outputs = outputs;
-        layer.bias.rows = 1, layer.bias.columns = outputs;
-        layer.bias.direct = direct_of(layer.bias);
-        return layer;
     }
 };

@@ -73,9 +73,13 @@ static void pack_transposed(const float* matrix, int columns, int from, int to, 
     }
 }
 
+static void pack_target(Parameter& p, int from, int to) {
+    if (p.target_direct) pack_direct(p.tensor.target, p.rows, p.columns, from, to, p.target_direct);
+    if (p.target_transposed) pack_transposed(p.tensor.target, p.columns, from, to, p.target_transposed);
+}
+
 static void pack(Parameter& p, int from, int to, bool targets) {
     if (p.direct) pack_direct(p.tensor.value, p.rows, p.columns, from, to, p.direct);
     if (p.transposed) pack_transposed(p.tensor.value, p.columns, from, to, p.transposed);
-    if (targets && p.target_direct) pack_direct(p.tensor.target, p.rows, p.columns, from, to, p.target_direct);
-    if (targets && p.target_transposed) pack_transposed(p.tensor.target, p.columns, from, to, p.target_transposed);
+    if (targets) pack_target(p, from, to);
 }

@@ -12,5 +12,6 @@
 #include "arithmetic.inl"
 
 namespace td3 {
-const Kernels portable_kernels = {"portable", [] { return true; }, portable::make, portable::multiply_add};
+const Kernels portable_kernels = {"portable", [] { return true; }, portable::make, portable::multiply_add,
+                                  portable::make_td7};
 }

@@ -10,7 +10,8 @@ constexpr int STRIP = VECTORS * WIDTH;  // columns of a full tile
 
 static_assert(STRIP % PANEL == 0, "a tile covers whole panels");
 
-enum class Epilogue { none, relu, mask };  // mask: zero wherever the mask is not above zero
+// mask: zero wherever the mask, a ReLU's output, is not above zero; slope: times the slope of an ELU with that output
+enum class Epilogue { none, relu, mask, elu, slope };
 
 struct Product {
     int rows, columns, depth;
@@ -69,6 +70,21 @@ static INLINE void tile(const Product& p, int row, int column, int from, int to)
         for (int v = 0; v < V; ++v) store(c + r * p.c_row + v * WIDTH, sums[r][v]);
 }
 
+// ELU and its slope, of a tile that was just stored: inside `tile`, each of its sizes would have a long copy of them.
+static __attribute__((noinline)) void finish(const Product& p, int row, int rows, int column, int width) {
+    for (int r = row; r < row + rows; ++r) {
+        float* c = p.c + r * p.c_row + column;
+        if (p.epilogue == Epilogue::elu) {
+            for (int i = 0; i < width; i += WIDTH) store(c + i, elu(load(c + i)));
+        } else {
+            const float* output = p.mask + r * p.c_row + column;
+            for (int i = 0; i < width; i += WIDTH) store(c + i, load(c + i) * elu_slope(load(output + i)));
+        }
+    }
+}
+
+static INLINE bool is_finished(const Product& p, int to) { return to < p.depth || p.epilogue < Epilogue::elu; }
+
 // Prefetches this tile's share of the next strip's lines while the tile is computed.
 static INLINE void prefetch_next_strip(const Product& p, int row, int height, int column, int from, int to) {
     const int next = column + STRIP;
@@ -89,6 +105,7 @@ static INLINE void tiles(const Product& p, int height, int count, int row, int c
         for (int i = 0; i < count; ++i) {
             prefetch_next_strip(p, row + i * R, R, column, from, to);
             tile<R, V>(p, row + i * R, column, from, to);
+            if (!is_finished(p, to)) finish(p, row + i * R, R, column, V * WIDTH);
         }
     }
 }
@@ -110,7 +127,10 @@ static void multiply(const Product& p) {
         int column = 0;
         if (p.rows == 1) {  // one row has too few sums to keep the multipliers busy: compute four strips at once
             const int padded = (p.columns + PANEL - 1) / PANEL * PANEL;
-            for (; column + 4 * STRIP <= padded; column += 4 * STRIP) tile<1, 4 * VECTORS>(p, 0, column, from, to);
+            for (; column + 4 * STRIP <= padded; column += 4 * STRIP) {
+                tile<1, 4 * VECTORS>(p, 0, column, from, to);
+                if (!is_finished(p, to)) finish(p, 0, 1, column, 4 * STRIP);
+            }
         }
         while (column < p.columns) {
             if (p.columns - column <= WIDTH) {

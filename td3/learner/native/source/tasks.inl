@@ -17,19 +17,24 @@ struct Tasks {
         for (Layers& critic : networks.critics) add(critic, critics);
         add(networks.actor, actor);
 
-        // Even blocks, small enough for the cache and large enough that reading the weights is not most of the work.
-        const int count = std::min(batch, std::max(threads, (batch + BATCH_BLOCK - 1) / BATCH_BLOCK));
-        for (int i = 0; i < count; ++i) {
-            const auto row = [&](int64_t block) { return static_cast<int>(batch * block / count); };
-            rows.push_back({row(i), row(i + 1)});
-        }
-        const int steps = static_cast<int>(critics.size());
+        rows = blocks(batch, threads, BATCH_BLOCK);
+        const int count = static_cast<int>(rows.size()), steps = static_cast<int>(critics.size());
         critic_phases = {count, count + steps};
         all_phases = {count, count + steps, 2 * count + steps, 2 * count + steps + static_cast<int>(actor.size())};
         if (all_phases.back() > ThreadPool::kMaxTasks) throw std::length_error("too many tasks for a thread pool");
     }
 
-  private:
+    // Even blocks, small enough for the cache and large enough that reading the weights is not most of the work.
+    static std::vector<Rows> blocks(int batch, int threads, int most) {
+        const int count = std::min(batch, std::max(threads, (batch + most - 1) / most));
+        std::vector<Rows> found;
+        for (int i = 0; i < count; ++i) {
+            const auto row = [&](int64_t block) { return static_cast<int>(batch * block / count); };
+            found.push_back({row(i), row(i + 1)});
+        }
+        return found;
+    }
+
     static void add(Layers& network, std::vector<ParameterRows>& tasks) {
         for (Layer& layer : network) {
             for (Parameter* p : {&layer.weight, &layer.bias}) {

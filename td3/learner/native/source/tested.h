@@ -27,6 +27,20 @@
     "td3.replay.memory:Memory.sample 0e115914a64b03d9\n" \
     "td3.replay.memory:Memory.batch d4e50a94dce4a45f\n" \
     "td3.replay.links:look_ahead ea1d66c6b30715c0\n" \
-    "td3.types:Update.means 98e174342c051327\n"
+    "td3.types:Update.means 98e174342c051327\n" \
+    "td3.learner.td7:TD7Learner.learn c9bf8c4272f2eb5f\n" \
+    "td3.learner.td7:TD7Learner.target d519c8d34f4707d6\n" \
+    "td3.learner.td7:TD7Learner.update 1d6a59151e6d6153\n" \
+    "td3.learner.td7:TD7Learner.copies_now d7b7a8ab7703a67c\n" \
+    "td3.learner.td7:TD7Update.means 3b073001f24fa56b\n" \
+    "td3.learner.assessment:TargetRange.clip a140bc724f68f6eb\n" \
+    "td3.learner.embeddings:avg_l1_norm c46ff104aa63e9ef\n" \
+    "td3.learner.embeddings:Embedding.forward 1454ff7063a95a11\n" \
+    "td3.learner.embeddings:Embedding.state 633f85d8505dfb08\n" \
+    "td3.learner.embeddings:Embedding.pair 44443d22400ee947\n" \
+    "td3.learner.embeddings:EmbeddedActor.forward 43bc61705d629d99\n" \
+    "td3.learner.embeddings:EmbeddedCritics.forward 8cb0a5eb5ba9834c\n" \
+    "td3.learner.embeddings:EmbeddedCritics.first 0f3e1e2604e9e280\n" \
+    "td3.learner.embeddings:EmbeddedCritics._inputs 399b3f1d3acd1cba\n"
 
 #endif

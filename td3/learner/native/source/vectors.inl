@@ -88,6 +88,23 @@ static INLINE Vector exponential(Vector x) {
     return series * (Vector)power;
 }
 
+// x above zero, e^x − 1 below, where 2^n · e^r − 1 is 2^n · (e^r − 1) + (2^n − 1) so that nothing cancels near zero.
+static INLINE Vector elu(Vector x) {
+    const Vector zero{}, least = broadcast(-20.0f), below = least < x ? x : least;  // e^−20 − 1 is −1
+    const Vector exponent = below * broadcast(1.44269504f);
+    const Mask n = __builtin_convertvector(exponent - broadcast(0.5f), Mask);
+    const Vector whole = __builtin_convertvector(n, Vector);
+    const Vector r = (below - whole * broadcast(0.693359375f)) - whole * broadcast(-2.12194440e-4f);
+    Vector series = broadcast(1.0f / 5040);
+    for (float factor : {1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f}) series = series * r + broadcast(factor);
+    const Vector power = (Vector)((n + 127) << 23);
+    const Vector low = (r + r * r * series) * power + (power - broadcast(1.0f));
+    return x < zero ? low : x;  // NaN stays NaN
+}
+
+// The slope of an ELU where its output is y.
+static INLINE Vector elu_slope(Vector y) { return y < Vector{} ? y + broadcast(1.0f) : broadcast(1.0f); }
+
 // tanh within a few units in the last place: its Taylor series near zero, (1 − e^−2|x|) / (1 + e^−2|x|) elsewhere.
 static INLINE Vector hyperbolic_tangent(Vector x) {
     const Vector zero{}, magnitude = x < zero ? -x : x;
