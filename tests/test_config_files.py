@@ -43,7 +43,7 @@ def test_flags_win_over_the_file_and_arguments_of_the_environment_one_by_one(tmp
         ("steps = 1.5", "steps", 1.5),
         ("hidden = [8, 0]", "hidden", [8, 0]),
         ("env = 3", "env", 3),
-        ("[algorithm]\ngamma = 0.9", "algorithm", "setting"),
+        ("[learning]\ngamma = 0.9", "learning", "setting"),
     ],
 )
 def test_a_bad_value_is_refused_with_the_files_name(text, field, value, tmp_path):

@@ -32,7 +32,7 @@ def test_forged_runs_are_refused_or_opened_without_harm_and_planted_harm_is_noti
     command = [sys.executable, "-m", "bench.hostile", "--jobs", "2", "--exactly", *only]
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
-    assert done.stdout.splitlines()[-1].startswith(f"{len(FORGED)} cases × 11 commands, 0 cases with failures")
+    assert done.stdout.splitlines()[-1].startswith(f"{len(FORGED)} cases × 12 commands, 0 cases with failures")
 
 
 def test_a_name_that_is_no_case_is_refused():
