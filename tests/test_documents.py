@@ -112,6 +112,12 @@ def test_the_document_of_metrics_is_what_their_module_says():
     assert (ROOT / "docs/metrics.md").read_text() == script(ROOT / "docs/metrics.py").page()
 
 
+def test_the_page_of_results_is_made_from_the_files_of_the_runs():
+    assert (ROOT / "docs/results.md").read_text() == script(ROOT / "docs/results.py").page()
+    runs = list((ROOT / "results/v5").glob("*/*/seed-*.json"))
+    assert runs and all(json.loads(path.read_text())["evaluations"][-1][0] >= 300_000 for path in runs)
+
+
 def readme_rows(*starts):
     """The cells of the README's table rows that begin with these cells."""
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in README.splitlines() if line[:1] == "|"]
