@@ -65,7 +65,8 @@ inline void CompiledTd7Engine::embedding_pass(Rows rows) {
 // z^s of these rows by the fixed f, as the first columns of `fixed_pair`.
 inline void CompiledTd7Engine::embed(Weights weights, Rows rows, Matrix& input) {
     through(networks_.fixed_f, weights, Epilogue::elu, rows, input, work_.fixed_hidden, work_.raw);
-    normalise(rows, networks_.embedding, work_.raw, work_.fixed_pair, work_.critic_means[0]);
+    Buffer& unused = work_.critic_means[0];  // no gradient passes this norm
+    normalise(rows, networks_.embedding, work_.raw, work_.fixed_pair, unused);
 }
 
 // z^sa of these rows by the fixed g, with the actions of `input`, and z^s: both critics' inputs but for φ.

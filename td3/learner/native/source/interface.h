@@ -36,8 +36,8 @@ typedef struct {
     const float *discount;
 } Td3Memory;
 
-/* `loss_floor` 0: the critics' loss is the squared error. Above 0, for prioritised sampling: half the square of an error
- * below the floor, floor times its size elsewhere. */
+/* `loss_floor` 0: the critics' loss is the squared error. Above 0, for prioritised sampling: half the square of an
+ * error below the floor, floor times its size elsewhere. */
 typedef struct {
     double gamma, tau, target_noise, noise_clip, actor_lr, critic_lr, loss_floor;
 } Td3Settings;
@@ -82,7 +82,7 @@ typedef struct {
 } Td7Shape;
 
 /* `rate`: how far targets move to what they follow; 1 copies. `low` and `high`: next values are clipped to them if
- * `clip_targets` is not 0. `both_critics` 0: the actor ascends the first critic alone. `loss_floor` as in Td3Settings. */
+ * `clip_targets` is not 0. `both_critics` 0: the actor ascends the first critic alone. `loss_floor`: see Td3Settings. */
 typedef struct {
     double gamma, rate, target_noise, noise_clip, actor_lr, critic_lr, loss_floor, embedding_lr, low, high;
     int64_t clip_targets, both_critics;

@@ -1,9 +1,9 @@
 // The engine of TD7: steps 4½ to 15 of td7.py, for an embedding, an actor and critics of linear layers, ReLUs and ELUs.
 //
 // Five phases: (A) embedding_pass.inl and td7_critic_pass.inl over rows of the batch; (B) adam.inl over parts of the
-// embedding's and the critics' parameters; in every policy_delay-th update (C) td7_actor_pass.inl over rows of the batch
-// and (D) adam.inl over parts of the actor's parameters; (E) where targets are copied, td7_tasks.inl over parts of them.
-// No two tasks of a phase write to the same memory.
+// embedding's and the critics' parameters; in every policy_delay-th update (C) td7_actor_pass.inl over rows of the
+// batch and (D) adam.inl over parts of the actor's parameters; (E) where targets are copied, td7_tasks.inl over parts
+// of them. No two tasks of a phase write to the same memory.
 
 class CompiledTd7Engine final : public Td7Engine, Job {
   public:

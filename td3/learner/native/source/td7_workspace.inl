@@ -53,7 +53,6 @@ struct Td7Workspace {
             for (int units : networks.embedding_hidden) part->emplace_back(batch, units);
         }
         for (std::vector<Matrix>* part : {&f_deltas, &g_deltas, &pair_deltas}) part->emplace_back(batch, z);
-        // A product writes whole panels: z^sa may run over into z^s, which is written after it, but not into the next row.
         actor_input = Matrix(batch, actor_width + z);
         for (int units : networks.actor_hidden) {
             actor_hidden.emplace_back(batch, units), actor_deltas.emplace_back(batch, units);
@@ -62,6 +61,7 @@ struct Td7Workspace {
         actor_linear_deltas = Matrix(batch, actor_width), pre_tanh = Matrix(batch, actions);
         action_deltas = Matrix(batch, actions);
         for (int which = 0; which < 2; ++which) {
+            // A product writes whole panels: z^sa may run into z^s, which is written after it, not into the next row.
             critic_input[which] = Matrix(batch, critic_width + 2 * z + PANEL);
             for (int units : networks.critic_hidden) {
                 critic_hidden[which].emplace_back(batch, units), critic_deltas[which].emplace_back(batch, units);
