@@ -1,4 +1,4 @@
-"""Plays the episodes of a video and hands out a rendered frame of each step, with the numbers of that moment."""
+"""Plays the episodes of a video and yields a rendered frame of each step, with the numbers of that moment."""
 
 import contextlib
 from collections.abc import Callable, Iterator

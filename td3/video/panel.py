@@ -10,7 +10,7 @@ from PIL import Image, ImageDraw, ImageFont
 from td3.video.episodes import Moment
 
 PAPER, INK, FAINT, LINE = (250, 250, 249), (28, 32, 38), (112, 118, 126), (216, 219, 222)
-BLUE, ORANGE, GREEN = (0, 101, 163), (213, 94, 0), (0, 129, 92)  # told apart by colour-blind people too
+BLUE, ORANGE, GREEN = (0, 101, 163), (213, 94, 0), (0, 129, 92)  # different for colour-blind people too
 MOST_BARS = 12  # actions that have a bar; the others are counted
 NEVER_FLAT = 1e-9
 
