@@ -37,6 +37,15 @@ def values(page, chart="eval/mean_return"):
     return page.evaluate("(chart) => document.querySelector(`[data-chart='${chart}']`).data.at(-1).y", chart)
 
 
+def shows(page, wanted, chart="eval/mean_return"):
+    """Waits until the last line of a chart shows these values."""
+    page.wait_for_function(
+        "([chart, wanted]) => String(document.querySelector(`[data-chart='${chart}']`).data?.at(-1)?.y) === wanted",
+        arg=[chart, ",".join(map(str, wanted))],
+    )
+    assert values(page, chart) == wanted
+
+
 def said(page, place, words):
     """Waits until this place says these words, and returns all it says."""
     page.wait_for_function(
@@ -74,7 +83,7 @@ def test_another_run_that_takes_the_place_of_the_first_is_shown_with_a_notice(pa
         said(page, "#line", "Another run has begun in this folder")
         said(page, "#seed", "seed 2")
         assert page.locator("[data-setting=seed] td").text_content() == "2"
-        assert values(page) == [5, 6, 7]
+        shows(page, [5, 6, 7])
     page.complaints.clear()  # for a moment there was none
 
 

@@ -55,20 +55,20 @@ def cluster(short):
     assert list(processes_of(short)) == [] and not Path(short).exists()
 
 
-def study(tmp_path, *words, **env):
+def study(tmp_path, *words, task="Pendulum-v1", **env):
     """Starts `td3 study` in a process of its own."""
     return subprocess.Popen(
-        [sys.executable, "-m", "td3", "study", "Pendulum-v1", "--study", "s", *FLAGS, *words],
+        [sys.executable, "-m", "td3", "study", task, "--study", "s", *FLAGS, *words],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(TESTS.parent), **env},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS.parent), str(TESTS)]), **env},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
 
 
-def run_of(tmp_path, seed):
-    return tmp_path / f"s/Pendulum-v1/default/seed-{seed}"
+def run_of(tmp_path, seed, task="Pendulum-v1"):
+    return tmp_path / f"s/{task}/default/seed-{seed}"
 
 
 def wait_for(process, condition):
@@ -79,9 +79,9 @@ def wait_for(process, condition):
             process.wait(0.05)
 
 
-def alone(tmp_path, seed):
+def alone(tmp_path, seed, **settings):
     path = tmp_path / f"alone-{seed}"
-    list(td3.train(Config(**LONG, seed=seed), path))
+    list(td3.train(Config(**{**LONG, **settings}, seed=seed), path))
     return runs.contents(path)
 
 
@@ -91,11 +91,13 @@ def whole(*folders):
 
 def test_a_study_that_loses_a_node_ends_with_the_same_bytes_and_was_whole_all_the_time(cluster, tmp_path):
     process, address = cluster
-    homes = [run_of(tmp_path, seed) for seed in range(2)]
-    driver = study(tmp_path, "--seeds", "2", "--ray", address, "--patience", "20", **TOKEN)
+    homes, go_on = [run_of(tmp_path, seed, "waiting-Waiting") for seed in range(2)], tmp_path / "go-on"
+    words = ["--seeds", "2", "--env-arg", f"file={go_on}", "--ray", address, "--patience", "20"]
+    driver = study(tmp_path, *words, task="waiting:Waiting", **TOKEN)
     wait_for(driver, lambda: all(last_step(home / "metrics.jsonl") > 400 for home in homes))
     print("lose 1", file=process.stdin, flush=True)
     wait_for(driver, lambda: process.stdout.readline() == "lost\n")
+    go_on.touch()  # until now no run could end
     looks = 0
     while driver.poll() is None:
         assert whole(*homes)
@@ -107,7 +109,7 @@ def test_a_study_that_loses_a_node_ends_with_the_same_bytes_and_was_whole_all_th
     assert sum("is placed again from step" in line for line in said.splitlines()) == 1, said
     assert "ray" not in said.lower().replace("--ray", "")  # its noise is in the log
     for seed, home in enumerate(homes):
-        assert runs.contents(home) == alone(tmp_path, seed)
+        assert runs.contents(home) == alone(tmp_path, seed, env="waiting:Waiting", env_args={"file": str(go_on)})
 
 
 def listeners(processes):

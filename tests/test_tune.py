@@ -450,14 +450,7 @@ def test_the_table_has_every_trial_and_the_best_settings_train_and_study(alone, 
     file.write_bytes(best_toml(spec, best))
     trained = Config.load(file, seed=0)
     found = spec.config(best.settings, 0)
-    assert {name: getattr(trained, name) for name in trained.to_data()} == {
-        **found.to_data(),
-        "hidden": found.hidden,
-        "encoder_channels": found.encoder_channels,
-        "eval_every": 1_000,
-        "film": True,
-        "threads": 0,
-    }
+    assert trained.to_data() == {**found.to_data(), "eval_every": 1_000, "film": True, "threads": 0}
     monkeypatch.chdir(tmp_path)
     assert main(["study", "best.toml", "--seeds", "1", "--print"]) == 0
     assert f"--actor-lr {best.settings['actor_lr']}" in capsys.readouterr().out
