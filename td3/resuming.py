@@ -30,7 +30,7 @@ def newest_whole(folder: RunFolder, without_memory: bool) -> tuple[Checkpoint, l
 def check_just_begun(folder: RunFolder, config: Config) -> None:
     """Refuses to begin a run again from its first step if it had gone further: its checkpoints are missing."""
     last = last_step(folder.metrics)
-    if config.checkpoint_every and last > config.checkpoint_every + config.num_envs:
+    if config.checkpoint_every and not folder.awaits_checkpoint() and last > config.checkpoint_every + config.num_envs:
         raise RunError(
             f"run {str(folder.path)!r} has no checkpoint, though its metrics go to step {last:,}: its checkpoints were "
             "removed, or could not be saved. Bring them back, or begin a new run."

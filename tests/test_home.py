@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,27 @@ def brought(home, place, fetching=lambda scratch: scratch.read, every=False, **c
             if every or isinstance(event, Saved | Finished):
                 sent = home.take(scratch.news(sent), fetch)
     home.take(scratch.news(sent), fetch)
+
+
+def test_a_run_of_which_only_metrics_came_home_is_begun_again_and_one_that_lost_its_checkpoints_is_not(alone, tmp_path):
+    path, config = tmp_path / "run", Config(**SMALL)
+    home, scratch = home_at(path), Scratch(tmp_path)
+    list(td3.train(config, scratch.run))
+    home.begin()
+    home.take(scratch.news([])._replace(checkpoints={}), scratch.read)  # killed before the first checkpoint came
+    home.close()
+    assert len((path / "metrics.jsonl").read_bytes().splitlines()) > 5 and not names_in(path, "checkpoints")
+    list(td3.resume(path, trust=True))
+    assert runs.contents(path) == runs.contents(alone)
+
+    other = home_at(tmp_path / "other")
+    other.begin()
+    other.take(scratch.news([]), scratch.read)
+    other.close()
+    shutil.rmtree(tmp_path / "other/checkpoints")
+    (tmp_path / "other/checkpoints").mkdir()
+    with refusal(RunError, "checkpoint"):
+        list(td3.resume(tmp_path / "other", trust=True))
 
 
 def names_in(run, folder):

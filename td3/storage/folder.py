@@ -14,7 +14,7 @@ from td3.errors import ConfigError, RunError
 from td3.storage import checkpoint, disk
 from td3.storage.checkpoint import Checkpoint
 from td3.storage.lock import Lock
-from td3.storage.names import CHECKPOINT_NAME
+from td3.storage.names import AWAITED, CHECKPOINT_NAME
 from td3.storage.versions import versions
 from td3.wording import brief
 
@@ -132,6 +132,10 @@ class RunFolder:
         if any(CHECKPOINT_NAME.fullmatch(one.name) for one in (self.path / "checkpoints").iterdir()):
             return None
         return self.first_config()
+
+    def awaits_checkpoint(self) -> bool:
+        """Whether the run trained elsewhere, and no checkpoint came home: its metrics alone may be ahead."""
+        return (self.path / AWAITED).is_file()
 
     def first_config(self) -> dict[str, Any]:
         """The config that the run was started with, and the names of its parts."""

@@ -17,7 +17,7 @@ from td3.errors import ConfigError, RunError
 from td3.storage import disk
 from td3.storage.checkpoint import FORMAT, LARGEST_JSON, Checkpoint, File, Manifest, changed, file_of
 from td3.storage.folder import RunFolder
-from td3.storage.names import CHECKPOINT_NAME, FILES, FILM, FIRST, MANIFEST, SEGMENT_NAME
+from td3.storage.names import AWAITED, CHECKPOINT_NAME, FILES, FILM, FIRST, MANIFEST, SEGMENT_NAME
 from td3.storage.record import Record
 from td3.storage.scratch import News
 from td3.storage.updates import UpdatesFile
@@ -118,7 +118,7 @@ class HomeFolder:
                 return []
             first = {name: self._fetched(fetch, name, news.sizes[name], LARGEST_JSON) for name in FIRST}
             try:
-                self._folder = RunFolder.make(self.path, first)
+                self._folder = RunFolder.make(self.path, {**first, AWAITED: b""})
             except ConfigError as problem:
                 raise NotSaved(str(problem)) from None
             self._open_files(self._folder, None)
@@ -162,6 +162,8 @@ class HomeFolder:
             ) from problem
         writer.newest = Checkpoint(self.path / "checkpoints" / name, manifest)
         writer.kept.append(writer.newest)
+        with contextlib.suppress(OSError):  # it means nothing beside a checkpoint
+            writer.root.remove(AWAITED)
         with contextlib.suppress(RunError):  # this one is saved all the same
             writer.prune()
 

@@ -13,6 +13,7 @@ FILES = ("state.json", *(f"{group}.safetensors" for group in GROUPS), MANIFEST) 
 FIRST = ("config.json", "versions.json")  # written when the run is begun, and never again
 GROWING = ("metrics.jsonl", "updates.jsonl")
 FILM = "film.webp"
+AWAITED = "awaited"  # there as long as a run trains elsewhere and its first checkpoint is not home
 
 
 def is_place(text: str) -> bool:
