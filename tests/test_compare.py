@@ -75,7 +75,7 @@ def test_the_last_evaluation_of_each_seed_counts_and_the_first_setting_is_the_ba
     assert (task.env, task.step, found.settings, found.baseline) == ("Hopper-v5", 5_000, ["b", "a"], "b")
     of_b, of_a = task.summaries
     assert (of_a.seeds, of_a.mean, of_a.median, of_a.iqm) == (4, 115.0, 115.0, 115.0)
-    assert of_a.std == pytest.approx(np.std(A))  # as papers print it
+    assert of_a.std == pytest.approx(np.std(A, ddof=1))
     assert (of_b.mean, of_b.iqm, of_b.median) == (222.5, 215.0, 215.0)
     assert of_a.versus.improvement == 0.0 and of_a.versus.difference == -107.5
     assert of_a.versus.p == of_a.versus.adjusted_p == pytest.approx(2 / 70)
@@ -345,13 +345,13 @@ def test_the_terminal_has_a_table_and_the_verdict(study, capsys):
     assert main(["compare", str(study), "--baseline", "a"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "Hopper-v5 at step 5,000"
-    assert lines[1].split("  ")[0] == "setting" and lines[2].startswith("b            4  222.5 ± 22.8")
+    assert lines[1].split("  ")[0] == "setting" and lines[2].startswith("b            4  222.5 ± 26.3")
     assert any("b is better than a" in line for line in lines)
 
 
 def test_markdown_and_csv_hold_the_same_numbers(study, capsys):
     assert main(["compare", str(study), "--format", "markdown"]) == 0
-    assert "| a | 4 | 115.0 ± 11.2 |" in capsys.readouterr().out
+    assert "| a | 4 | 115.0 ± 12.9 |" in capsys.readouterr().out
     assert main(["compare", str(study), "--format", "csv"]) == 0
     of_b, of_a = csv.DictReader(io.StringIO(capsys.readouterr().out))
     assert float(of_a["mean"]) == 115.0 and float(of_a["p"]) == pytest.approx(2 / 70) and of_b["p"] == ""

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from folders import make_run
+from folders import append, make_run
 from refusals import check_names
 
 from td3 import results
@@ -64,7 +64,16 @@ def test_only_what_is_finished_is_kept_and_only_what_changed_is_written(tmp_path
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]", '{"format": 2}', '{"format": 1, "env": "Ant-v5", "other": 1}', '{"evaluations": [[1]]}']
+    "text",
+    [
+        "{",
+        "[]",
+        '{"format": 1, "env": "Ant-v5", "seed": 0, "goal": 1, "step": 1, "settings": {}, "versions": {}, '
+        '"evaluations": [[' + "9" * 400 + ", 1, 1, 1]]}",
+        '{"format": 2}',
+        '{"format": 1, "env": "Ant-v5", "other": 1}',
+        '{"evaluations": [[1]]}',
+    ],
 )
 def test_a_file_that_is_no_result_is_left_out_with_its_name(text, tmp_path, capsys):
     results.compare(study_of(tmp_path / "study")).save(tmp_path / "kept")
@@ -81,6 +90,28 @@ def test_the_command_says_how_many_files_are_new_and_refuses_a_folder_that_is_no
     (tmp_path / "file").write_text("")
     assert main(["compare", str(study), "--save", str(tmp_path / "file")]) == 2
     check_names(capsys.readouterr().err, "--save", str(tmp_path / "file"))
+
+
+def test_the_result_of_another_run_or_of_a_longer_one_is_not_written_over(tmp_path, capsys):
+    study = study_of(tmp_path / "study")
+    results.compare(study).save(tmp_path / "kept")
+    path = tmp_path / "kept/Ant-v5/plain/seed-0.json"
+    before = path.read_bytes()
+    data = json.loads(before)
+    for change, words in (({"step": 9_000}, ["9,000"]), ({"settings": {**data["settings"], "tau": 0.5}}, ["tau"])):
+        path.write_text(json.dumps({**data, **change}))
+        assert main(["compare", str(study), "--save", str(tmp_path / "kept")]) == 2
+        check_names(capsys.readouterr().err, "--save", str(path), *words)
+    path.write_bytes(before)
+    assert results.compare(study).save(tmp_path / "kept") == []
+
+
+def test_a_run_that_stopped_by_itself_is_finished_until_it_trains_on(tmp_path, capsys):
+    study = study_of(tmp_path / "study", goal=9_000)
+    append(study / "Ant-v5/plain/seed-0", [{"step": 1_500, "stopped": "It is good enough."}])
+    append(study / "Ant-v5/plain/seed-1", [{"step": 1_500, "stopped": "It is good enough."}, {"step": 1_600}])
+    assert main(["compare", str(study), "--save", str(tmp_path / "kept"), "--json"]) == 0
+    assert "1 file new" in (said := capsys.readouterr().err) and "5 runs" in said
 
 
 def test_numbers_come_back_to_three_digits(tmp_path):

@@ -361,6 +361,8 @@ def test_a_study_from_python_yields_its_events_and_continues_what_is_left(place)
         ({"env": "Ant-v5"}, {"jobs": 0}, "jobs", 0),
         ({"env": "Ant-v5"}, {"jobs": 1_000}, "jobs", 1_000),
         ({"env": "Ant-v5"}, {"ray": "ray://head:10001"}, "--ray", "ray://head:10001"),
+        ({"env": "Ant-v5"}, {"ray": 3}, "ray", 3),
+        ({"env": "Ant-v5"}, {"ray": "local", "patience": -1}, "patience", -1),
         ({"env": "Ant-v5", "tau": 3}, {}, "tau", 3),
     ],
 )
@@ -369,6 +371,20 @@ def test_a_study_from_python_is_refused_before_anything_is_written(spec, options
         td3.study(spec, "studies/mine", **options)
     check_names(str(refused.value), field, value)
     assert not Path("studies").exists()
+
+
+def test_an_environment_that_cannot_be_made_is_refused_before_anything_is_written(place, capsys):
+    assert main(["study", "studies/netwroks"]) == 2
+    check_names(capsys.readouterr().err, "env", "studies/netwroks")
+    assert not Path("studies").exists()
+
+
+def test_a_folder_of_results_is_no_study(place, capsys):
+    write_spec(Path("study.toml"), 1)
+    Path("Ant-v5/a").mkdir(parents=True)
+    Path("Ant-v5/a/seed-0.json").touch()
+    assert main(["study", "."]) == 2
+    check_names(capsys.readouterr().err, "study.toml", ".", "--study")
 
 
 def test_print_gives_a_command_for_each_run_that_is_left_and_writes_nothing(place, capsys):

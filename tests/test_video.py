@@ -130,6 +130,26 @@ def test_what_fails_half_way_leaves_the_file_that_was_there(tmp_path):
     assert path.read_text() == "the old one" and len(list(tmp_path.iterdir())) == 1
 
 
+def test_a_file_of_pictures_keeps_its_length_when_memory_is_full_and_is_not_written_after_an_error(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("td3.video.files.MOST_BYTES", 3 * 64 * 64 * 8)  # eight frames
+    with Video(tmp_path / "long.gif", 30.0) as video:
+        for number in range(30):
+            video.add(Image.new("RGB", (64, 64), (8 * number, 0, 0)))
+    times = []
+    with Image.open(tmp_path / "long.gif") as found:
+        for number in range(found.n_frames):
+            found.seek(number)
+            times.append(found.info["duration"])
+    assert found.n_frames == 8 and sum(times) == pytest.approx(1_000, abs=70)  # a second, every fourth frame
+    broken = Video(tmp_path / "broken.webp", 30.0)
+    broken.add(Image.new("RGB", (64, 64)))
+    monkeypatch.setattr(Image.Image, "save", lambda *_, **__: pytest.fail("nothing is written after an error"))
+    broken.__exit__(KeyboardInterrupt, None, None)
+    assert not (tmp_path / "broken.webp").exists()
+
+
 # ---- the command ----
 
 

@@ -63,6 +63,13 @@ class Comparison(Compared):
         groups = [group for task in self.tasks for group in task.groups.values()]
         return save([(group.setting, run) for group in groups for run in group.runs if is_finished(run)], folder)
 
+    def unfinished(self) -> int:
+        """Returns how many of the runs are not finished."""
+        from td3.results.files import is_finished
+
+        groups = [group for task in self.tasks for group in task.groups.values()]
+        return sum(not is_finished(run) for group in groups for run in group.runs)
+
     def plot(self, path: str | Path, against: str = "steps") -> None:
         """Plots the learning curves to a .svg, .png or .pdf file, against `steps` or `time`."""
         from td3.results.pictures import plot_curves

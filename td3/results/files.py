@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from td3.errors import ConfigError, RunError
-from td3.results.records import Run
+from td3.results.records import LARGEST_STEP, Run
 from td3.storage import disk
 
 FORMAT = 1
@@ -42,16 +42,22 @@ def find_results(root: Path) -> list[Path]:
 
 
 def is_finished(run: Run) -> bool:
-    """Whether a run is at its goal, and no process writes it."""
-    return not run.running and run.goal is not None and run.reached >= run.goal
+    """Whether a run is at its goal or stopped by itself, and no process writes it."""
+    return not run.running and (run.stopped or (run.goal is not None and run.reached >= run.goal))
 
 
 def save(runs: Iterable[tuple[str, Run]], folder: str | Path) -> list[Path]:
     """Writes a file for each finished run, as DIR/env/setting/seed-0.json; returns those that are new or changed."""
     place, changed = Path(folder), []
+    files: dict[Path, Run] = {}
+    for setting, run in runs:
+        path = place / part_of(run.env) / part_of(setting) / f"seed-{run.seed}{ENDING}"
+        other = files.setdefault(path, run)
+        if other is not run:
+            raise ConfigError(f"--save needs another name for {run.name}: {other.name} would have the same file.")
+        check_same(path, run)
     try:
-        for setting, run in runs:
-            path = place / part_of(run.env) / part_of(setting) / f"seed-{run.seed}{ENDING}"
+        for path, run in files.items():
             data = written(run)
             if not path.is_file() or path.read_bytes() != data:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -60,6 +66,25 @@ def save(runs: Iterable[tuple[str, Run]], folder: str | Path) -> list[Path]:
     except OSError as problem:
         raise ConfigError(f"--save {str(folder)!r} cannot be written: {problem.strerror}.") from None
     return changed
+
+
+def check_same(path: Path, run: Run) -> None:
+    """Refuses to write over the result of another run, or of the same run when it was further."""
+    try:
+        before = read_result(str(path), path)
+    except RunError:  # there is none
+        return
+    different = [name for name in (*before.config, *run.config) if before.config.get(name) != run.config.get(name)]
+    if different and different[0] != "steps":
+        raise ConfigError(
+            f"--save would write {run.name} over the result of another run in {str(path)!r}, with another "
+            f"{different[0]}: name another folder."
+        )
+    if before.reached > run.reached:
+        raise ConfigError(
+            f"--save would write {run.name} over {str(path)!r}, which goes to step {before.reached:,}; the run is at "
+            f"step {run.reached:,}."
+        )
 
 
 def part_of(text: str) -> str:
@@ -95,10 +120,12 @@ def read_result(name: str, path: Path) -> Run:
     try:
         found = msgspec.json.decode(disk.read(path, LARGEST), type=Result)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as problem:
-        raise RunError(f"{path.name} is no result of a run: {problem}.") from None
+        raise RunError(f"is no result of a run: {problem}.") from None
     if found.format != FORMAT:
-        raise RunError(f"{path.name} is of format {found.format}; this is format {FORMAT}.")
+        raise RunError(f"is of format {found.format}; this is format {FORMAT}.")
     rows = sorted(found.evaluations, key=lambda row: row[0])
+    if not all(0 <= row[0] <= LARGEST_STEP for row in rows) or not 0 <= found.step <= LARGEST_STEP:
+        raise RunError("has a step that no run has.")
     numbers = np.array([[math.nan if one is None else one for one in row] for row in rows], np.float64).reshape(-1, 4)
     return Run(
         name=name,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from td3.errors import RunError
-from td3.metrics import CHANGED
+from td3.metrics import CHANGED, STOPPED
 from td3.results.statistics import Array
 from td3.storage.record import read_metrics
 from td3.storage.runs import is_written, read_object
@@ -38,6 +38,7 @@ class Run:
     reached: int  # the newest step in its record
     goal: int | None
     running: bool
+    stopped: bool = False  # by itself, before its goal
     changes: dict[int, list[str]] = field(default_factory=dict)  # settings that changed, by step
 
     def score(self, number: int, last: int = 1) -> tuple[int, float, float]:
@@ -80,6 +81,7 @@ def read_run(name: str, path: Path) -> Run:
         reached=record.reached,
         goal=whole(config.get("steps")),
         running=is_written(path),
+        stopped=record.stopped,
         changes=record.changes,
     )
 
@@ -105,7 +107,7 @@ class _Record:
         self.scores: dict[int, float] = {}
         self.spreads: dict[int, float] = {}
         self.changes: dict[int, list[str]] = {}
-        self.reached = 0
+        self.reached, self.stopped = 0, False
         self._steps, self._seconds = [0.0], [0.0]  # training time, wherever a row says how fast it was
 
     def add(self, row: dict[str, Any]) -> None:
@@ -113,6 +115,7 @@ class _Record:
         step = whole(row.get("step"))
         if step is None or not 0 <= step <= LARGEST_STEP:
             return
+        self.stopped = STOPPED in row or (self.stopped and step <= self.reached)  # until it trains on
         self.reached = max(self.reached, step)
         if SCORE in row:
             self.scores[step], self.spreads[step] = number(row[SCORE]), number(row.get(SPREAD))

@@ -70,6 +70,11 @@ def summary(task: Task, setting: str, against: dict[tuple[str, str], Versus], bo
     return summarised(setting, values, [s.seconds for s in group.scores], against.get((task.env, setting)), bootstrap)
 
 
+def spread(values: Array) -> float:
+    """Returns the standard deviation over seeds, estimated with n − 1; 0 of one seed."""
+    return float(values.std(ddof=1)) if len(values) > 1 else 0.0
+
+
 def summarised(
     setting: str, strata: list[Array], seconds: list[float], versus: Versus | None, bootstrap: Bootstrap
 ) -> Summary:
@@ -80,7 +85,7 @@ def summarised(
         seeds=sum(map(len, strata)),
         mean=float(statistics.mean(strata)),
         mean_interval=bootstrap.interval(statistics.mean, strata),
-        std=float(np.concatenate(strata).std()),
+        std=spread(np.concatenate(strata)),
         median=float(statistics.median(strata)),
         iqm=float(statistics.iqm(strata)),
         iqm_interval=bootstrap.interval(statistics.iqm, strata),

@@ -8,7 +8,7 @@ from typing import Any
 
 from td3.config.env import env_name, has_no_name
 from td3.errors import ConfigError
-from td3.scale.addresses import check_answers, checked_address
+from td3.scale.addresses import WORDS, check_answers, checked_address
 from td3.scale.placing import PATIENCE, most_jobs, on_cluster, on_this_machine
 from td3.studies import Driver, Spec, Study, StudyEvent, read_spec
 from td3.wording import brief
@@ -31,6 +31,10 @@ def study(
     """
     planned = Study(folder, read_spec(spec) if isinstance(spec, str | Path) else Spec.of(with_names(spec)))
     threads = max(run.config.threads for run in planned.runs)
+    if ray is not None and not isinstance(ray, str):
+        raise ConfigError(f"ray must be the address of a cluster: {WORDS}; got {brief(ray)}.")
+    if isinstance(patience, bool) or not isinstance(patience, int | float) or not 5 <= patience <= 86_400:
+        raise ConfigError(f"patience must be a number of seconds from 5 to 86,400; got {brief(patience)}.")
     check_jobs(jobs, None if ray is not None and checked_address(ray) != "local" else most_jobs(threads))
     if ray is not None and importlib.util.find_spec("ray") is None:
         raise ConfigError("ray is not installed, which this needs: pip install 'td3[scale]'")

@@ -43,6 +43,7 @@ class Tuner:
         self.folder, self.spec = StudyFolder(path, "tune"), spec
         self._open: dict[str, int] = {}  # the trial of each run that is queued or trains, by the run's name
         self._journal: Journal | None = None
+        self._before = 0  # trials that there were when it was opened
         self.search: Search
 
     @property
@@ -82,6 +83,7 @@ class Tuner:
             self.folder.write(toml_of_search(self.spec))
             self._journal = self.folder.journal()
             self.search = Search(self._journal, self.spec)
+            self._before = len(self.search.trials())
         except BaseException:
             self.__exit__()
             raise
@@ -95,9 +97,11 @@ class Tuner:
 
     @property
     def hopeless(self) -> bool:
-        """Whether all of the first trials failed."""
-        first = self.search.trials()[:HOPELESS]
-        return len(first) == HOPELESS and all(trial.state == TRIAL_FAILED for trial in first)
+        """Whether the first trials since the search was started or continued all failed, and none before was better."""
+        trials = self.search.trials()
+        first = trials[self._before :][:HOPELESS]
+        known = trials[: self._before] + first
+        return len(first) == HOPELESS and all(trial.state == TRIAL_FAILED for trial in known)
 
     def events(self, driver: Driver) -> Iterator[TuneEvent]:
         """Trains until all trials have ended or a signal comes; yields the driver's events and those of trials."""

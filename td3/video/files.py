@@ -1,5 +1,6 @@
 """Writes the frames of a video to a file: MP4 through ffmpeg, WebP and GIF through Pillow."""
 
+import itertools
 import os
 import uuid
 from pathlib import Path
@@ -22,6 +23,8 @@ class _Writer(Protocol):
     def add(self, frame: Image.Image) -> None: ...
 
     def finish(self) -> None: ...
+
+    def leave(self) -> None: ...
 
 
 class Video:
@@ -51,9 +54,10 @@ class Video:
 
     def __exit__(self, kind: type[BaseException] | None, problem: Any, trace: TracebackType | None) -> None:
         try:
-            if self._writer is not None:
+            if self._writer is not None and kind is not None:
+                self._writer.leave()
+            elif self._writer is not None:
                 self._writer.finish()
-            if kind is None and self._writer is not None:
                 self._beside.replace(self.path)
         except OSError as failure:
             if kind is None:
@@ -100,6 +104,8 @@ class _Mp4:
         """Ends the file."""
         self._frames.close()
 
+    leave = finish  # ffmpeg ends with its input
+
 
 class _Pictures:
     """Frames wait until the end: Pillow writes them at once, and fewer a second where there are many."""
@@ -107,23 +113,28 @@ class _Pictures:
     def __init__(self, path: Path, size: tuple[int, int], rate: float) -> None:
         self.path = path
         self.every = max(1, round(rate / FASTEST_PICTURES))
-        self.milliseconds = round(1_000 * self.every / rate)
+        self.rate = rate
         self.most = max(1, MOST_BYTES // (3 * size[0] * size[1]))
         self.seen, self.frames = 0, list[Image.Image]()
 
     def add(self, frame: Image.Image) -> None:
         """Keeps a frame, if it is one of those that are shown."""
         if self.seen % self.every == 0:
-            if len(self.frames) == self.most:
-                raise ConfigError(
-                    f"--seconds must be less for a {self.path.suffix[1:]} file, which is put together in memory: after "
-                    f"{self.most:,} frames it is full. Or write an .mp4 file."
-                )
-            self.frames.append(frame)
+            if len(self.frames) == self.most:  # half as many frames a second
+                self.frames, self.every = self.frames[::2], 2 * self.every
+            if self.seen % self.every == 0:
+                self.frames.append(frame)
         self.seen += 1
 
     def finish(self) -> None:
         """Writes the file."""
         first, *others = self.frames
         settings: dict[str, Any] = {"quality": 75, "method": 4} if self.path.suffix.lower() == ".webp" else {}
-        first.save(self.path, save_all=True, append_images=others, duration=self.milliseconds, loop=0, **settings)
+        # In hundredths, as GIF counts: each frame begins as near to its time as that allows.
+        begins = [round(100 * number * self.every / self.rate) for number in range(len(self.frames) + 1)]
+        times = [10 * (after - before) for before, after in itertools.pairwise(begins)]
+        first.save(self.path, save_all=True, append_images=others, duration=times, loop=0, **settings)
+
+    def leave(self) -> None:
+        """Writes nothing."""
+        self.frames = []

@@ -102,6 +102,12 @@ def drivers(placing: Placing, threads: int, folder: "StudyFolder") -> "Iterator[
         yield lambda plan: drive(plan, asked)
 
 
+def placing_words(chosen: Namespace) -> list[str]:
+    """Returns the flags again, for the command that continues."""
+    given = {"--jobs": chosen.jobs, "--ray": chosen.ray, "--patience": chosen.patience}
+    return [word for flag, value in given.items() if value is not None for word in (flag, value)]
+
+
 def stopper(driver: "Driver") -> Callable[[int, Any], None]:
     """Returns a handler of signals that lets the runs of a driver save and end."""
 

@@ -73,7 +73,9 @@ def run(chosen: Namespace) -> int:
     )
     if chosen.save is not None:
         files = found.save(chosen.save)
-        say(f"{counted(len(files), 'file')} new or changed below {chosen.save}.")
+        left = found.unfinished()
+        rest = f" {counted(left, 'run')} not finished, and not kept." if left else ""
+        say(f"{counted(len(files), 'file')} new or changed below {chosen.save}.{rest}")
     if chosen.picture is not None:
         found.plot(chosen.picture, against)
     if chosen.profile is not None:

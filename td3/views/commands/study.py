@@ -9,13 +9,14 @@ from td3.config.trust import immodest, needs_trust, why_not_trusted
 from td3.config.values import whole_number_in
 from td3.config.words import words_of
 from td3.errors import ConfigError
-from td3.views.flags import Parser, add_settings, given_settings, given_task
-from td3.views.placing import add_placing, check_cluster, drivers, placing_of, stopper
+from td3.views.flags import Parser, add_settings, find_local_modules, given_settings, given_task
+from td3.views.placing import add_placing, check_cluster, drivers, placing_of, placing_words, stopper
 from td3.views.signals import handled_by
 from td3.views.speaking import answer, at_a_terminal, say, shell_command, write_out
 from td3.wording import brief
 
 if TYPE_CHECKING:
+    from td3.config import Config
     from td3.studies import Driver, PlannedRun, Study
 
 HELP = "Train several environments, settings and seeds, and continue what was begun."
@@ -53,8 +54,29 @@ def run(chosen: Namespace) -> int:
         )
         return 0
     check_cluster(placing)
+    check_envs(study)
     with study, drivers(placing, threads, study.folder) as drive:
         return train(study, drive(study), chosen)
+
+
+def check_envs(study: "Study") -> None:
+    """Refuses an environment that cannot be made, before anything is written; one of a begun run was made before."""
+    known: set[str] = set()
+    for run in study.runs:
+        if study.standing(run).begun:
+            known.add(str(run.config.env))
+    for run in study.runs:
+        if str(run.config.env) not in known:
+            known.add(str(run.config.env))
+            make_once(run.config)
+
+
+def make_once(config: "Config") -> None:
+    """Makes an environment and closes it again: what is wrong with it is said in one sentence."""
+    find_local_modules()
+    from td3.environments import Wrappers, make_envs
+
+    make_envs(config.env, wrappers=Wrappers.of(config), env_args=config.env_args).close()
 
 
 def command(study: "Study", run: "PlannedRun") -> list[str | Path]:
@@ -81,6 +103,11 @@ def study_of(chosen: Namespace) -> "Study":
         if folder is not None and chosen.study is not None:
             raise ConfigError(
                 f"--study is not needed: {brief(chosen.what[0])} is the folder of a study; got {brief(chosen.study)}."
+            )
+        if folder is not None and any(folder.glob("*/*/seed-*.json")):
+            raise ConfigError(
+                f"{brief(chosen.what[0])} holds results, and no runs: name its {SPEC}, and a folder for the runs with "
+                "--study DIR."
             )
         spec = read_spec(folder / SPEC if folder else first).changed((), seeds, given)
         study = Study(folder or place(chosen, first.stem), spec)
@@ -136,7 +163,7 @@ def train(study: "Study", driver: "Driver", chosen: Namespace) -> int:
         say(*view.ending(report))
         if driver.signals:
             trust = ["--trust"] if any(needs_trust(run.config) for run in study.runs) else []
-            say(f"Continue with: {shell_command('study', study.path, *trust)}")
+            say(f"Continue with: {shell_command('study', study.path, *placing_words(chosen), *trust)}")
         elif report["finished"]:
             say(
                 f"Compare them with: {shell_command('compare', study.path)}",

@@ -8,9 +8,10 @@ from td3.config import SETTINGS
 from td3.config.env import folder_name
 from td3.config.trust import immodest, needs_trust, why_not_trusted
 from td3.errors import ConfigError
+from td3.views.commands.study import make_once
 from td3.views.extras import needs
-from td3.views.flags import Parser, add_config, add_settings, all_given, find_local_modules, whole_number
-from td3.views.placing import add_placing, check_cluster, drivers, placing_of, stopper
+from td3.views.flags import Parser, add_config, add_settings, all_given, whole_number
+from td3.views.placing import add_placing, check_cluster, drivers, placing_of, placing_words, stopper
 from td3.views.signals import handled_by
 from td3.views.speaking import answer, at_a_terminal, say, shell_command
 from td3.wording import brief
@@ -73,7 +74,7 @@ def run(chosen: Namespace) -> int:
     tuner.check()
     check_cluster(placing)
     if not tuner.folder.spec.is_file():
-        check_env(spec)
+        make_once(spec.default)
     with tuner, drivers(placing, spec.default.threads, tuner.folder) as drive:
         return search(tuner, drive, confirm, chosen)
 
@@ -117,15 +118,6 @@ def spec_of(chosen: Namespace) -> "tuple[TuneSpec, Path]":
     return spec, folder
 
 
-def check_env(spec: "TuneSpec") -> None:
-    """Refuses an environment that cannot be made or trained, before anything is written."""
-    find_local_modules()
-    from td3.environments import Wrappers, make_envs
-
-    config = spec.default
-    make_envs(config.env, wrappers=Wrappers.of(config), env_args=config.env_args).close()
-
-
 def search(tuner: "Tuner", drive: "Callable[[Plan], Driver]", confirm: int, chosen: Namespace) -> int:
     """Trains to the end or to the first signal, shows what was found, and returns the exit code."""
     from td3.studies.tune_picture import draw_search
@@ -161,7 +153,7 @@ def search(tuner: "Tuner", drive: "Callable[[Plan], Driver]", confirm: int, chos
         if driver.signals:
             trust = ["--trust"] if needs_trust(tuner.spec.default) else []
             more = ["--confirm", str(confirm)] if confirm else []
-            say(f"Continue with: {shell_command('tune', tuner.path, *more, *trust)}")
+            say(f"Continue with: {shell_command('tune', tuner.path, *placing_words(chosen), *more, *trust)}")
         elif best is not None:
             from td3.storage.journal import BEST
 
