@@ -525,7 +525,7 @@ def test_a_search_with_a_stopped_and_killed_driver_ends_as_an_undisturbed_one(pl
         process = subprocess.run([sys.executable, "-m", "td3", *words], capture_output=True, text=True, check=False)
         assert process.returncode == code
         if code == 143:
-            assert "td3 tune tunes/interfering-Interfering --trust" in process.stderr
+            assert "td3 tune tunes/interfering-Interfering --jobs 1 --trust" in process.stderr
     folder = "tunes/interfering-Interfering"
     assert main(["tune", folder]) == 2  # its environment is Python code
     check_names(capsys.readouterr().err, "env", "interfering:Interfering", "--trust")
