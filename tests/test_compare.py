@@ -349,6 +349,13 @@ def test_the_terminal_has_a_table_and_the_verdict(study, capsys):
     assert any("b is better than a" in line for line in lines)
 
 
+def test_a_run_that_failed_is_left_out_with_its_reason(tmp_path):
+    for seed, rows in enumerate([[{"step": 500, "eval/mean_return": 1.0}], [{"step": 150, "failed": "It is stuck."}]]):
+        make_run(tmp_path / f"run-{seed}", rows, Config(env="Hopper-v5", seed=seed, steps=500).to_data())
+    (reason,) = results.compare(tmp_path).left_out.values()
+    assert "failed at step 150: It is stuck" in reason
+
+
 def test_markdown_and_csv_hold_the_same_numbers(study, capsys):
     assert main(["compare", str(study), "--format", "markdown"]) == 0
     assert "| a | 4 | 115.0 ± 12.9 |" in capsys.readouterr().out

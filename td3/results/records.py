@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from td3.errors import RunError
-from td3.metrics import CHANGED, STOPPED
+from td3.metrics import CHANGED, FAILED, STOPPED
 from td3.results.statistics import Array
 from td3.storage.record import read_metrics
 from td3.storage.runs import is_written, read_object
@@ -39,6 +39,7 @@ class Run:
     goal: int | None
     running: bool
     stopped: bool = False  # by itself, before its goal
+    failed: str = ""  # why it ended with an error
     changes: dict[int, list[str]] = field(default_factory=dict)  # settings that changed, by step
 
     def score(self, number: int, last: int = 1) -> tuple[int, float, float]:
@@ -82,6 +83,7 @@ def read_run(name: str, path: Path) -> Run:
         goal=whole(config.get("steps")),
         running=is_written(path),
         stopped=record.stopped,
+        failed=record.failed,
         changes=record.changes,
     )
 
@@ -107,7 +109,7 @@ class _Record:
         self.scores: dict[int, float] = {}
         self.spreads: dict[int, float] = {}
         self.changes: dict[int, list[str]] = {}
-        self.reached, self.stopped = 0, False
+        self.reached, self.stopped, self.failed = 0, False, ""
         self._steps, self._seconds = [0.0], [0.0]  # training time, wherever a row says how fast it was
 
     def add(self, row: dict[str, Any]) -> None:
@@ -116,6 +118,7 @@ class _Record:
         if step is None or not 0 <= step <= LARGEST_STEP:
             return
         self.stopped = STOPPED in row or (self.stopped and step <= self.reached)  # until it trains on
+        self.failed = one_line(failed, 200) if isinstance(failed := row.get(FAILED), str) else ""  # the last row's
         self.reached = max(self.reached, step)
         if SCORE in row:
             self.scores[step], self.spreads[step] = number(row[SCORE]), number(row.get(SPREAD))

@@ -15,7 +15,8 @@ from td3.wording import counted
 def usable(run: Run, last: int, left_out: dict[str, str]) -> bool:
     """Says whether a run has enough evaluations; if not, takes down the reason."""
     if not len(run.steps):
-        left_out[run.name] = f"has no evaluation yet, at step {run.reached:,}"
+        failed = f"failed at step {run.reached:,}: {run.failed.rstrip('.')}" if run.failed else ""
+        left_out[run.name] = failed or f"has no evaluation yet, at step {run.reached:,}"
     elif len(run.steps) < last:
         left_out[run.name] = f"has {counted(len(run.steps), 'evaluation')}, fewer than {last}"
     return run.name not in left_out
@@ -62,7 +63,8 @@ def task_at_step(
     numbers = {}
     for _, run in pairs:
         if run.reached < step:
-            left_out[run.name] = f"is at step {run.reached:,}, before {step:,}"
+            failed = f", where it failed: {run.failed.rstrip('.')}" if run.failed else ""
+            left_out[run.name] = f"is at step {run.reached:,}, before {step:,}{failed}"
         elif (number := run.evaluations_until(step)) < last:
             left_out[run.name] = f"has {counted(number, 'evaluation')} up to step {step:,}"
         else:
