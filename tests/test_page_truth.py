@@ -406,6 +406,8 @@ def test_a_run_is_named_before_the_library_of_the_charts_is_there(page, tmp_path
         said(page, "#name", "run")
         said(page, "[data-figure=last]", "2.00")
         page.wait_for_function("() => document.querySelector('script[src*=plotly]')")
+        while not held:
+            page.evaluate("1")  # lets the request arrive here
         for route in held:
             route.continue_()
         page.wait_for_selector("html[data-ready=true]")

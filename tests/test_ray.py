@@ -136,7 +136,7 @@ def test_a_driver_killed_on_its_own_cluster_leaves_nothing_and_continues_to_the_
     homes = [run_of(tmp_path, seed) for seed in range(2)]
     shared_memory = sorted(Path("/dev/shm").iterdir())
     first = study(tmp_path, "--seeds", "2", "--jobs", "1", "--ray", "local", TMPDIR=short)
-    wait_for(first, lambda: last_step(homes[1] / "metrics.jsonl") > 400)
+    wait_for(first, lambda: any((homes[1] / "checkpoints").glob("[0-9]*")))
     (folder,) = [str(path) for path in Path(short).iterdir() if path.name.startswith("td3-ray-")]
     processes = list(processes_of(folder))
     assert len(processes) >= 6
@@ -151,7 +151,7 @@ def test_a_driver_killed_on_its_own_cluster_leaves_nothing_and_continues_to_the_
     again = study(tmp_path, "--seeds", "2", "--ray", "local", "--jobs", "1", TMPDIR=short)
     said = again.communicate()[1]
     assert again.returncode == 0, said
-    assert "seed-0" not in said and "seed-1 continues from step" in said
+    assert "seed-0" not in said and "seed-1 begins" not in said  # it has a checkpoint, or is done
     assert begun == ((homes[0] / "versions.json").stat().st_mtime_ns, sorted((homes[0] / "checkpoints").iterdir()))
     for seed, home in enumerate(homes):
         assert runs.contents(home) == alone(tmp_path, seed)
